@@ -1,0 +1,59 @@
+"""Files that are never half-written, and errors in a user's words."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from phygail.config import InputError
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, or an error that names it."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"cannot read {path}: it is not a text file (UTF-8)") from None
+
+
+def make_folder(path: Path) -> Path:
+    """Create a folder and prove that it can be written to."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot write to the folder {path}: {error.strerror or error}") from None
+    return path
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that replaces it when the block ends well: readers see all of it or nothing."""
+    make_folder(path.parent)
+    if path.is_dir():
+        raise InputError(f"cannot write {path}: it is a folder; name a file")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
+    os.close(handle)
+    draft = Path(name)
+    try:
+        yield draft
+        draft.chmod(0o644)
+        with draft.open("rb") as written:
+            os.fsync(written.fileno())
+        draft.replace(path)
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    with whole_file(path) as draft:
+        draft.write_text(text, encoding="utf-8")

@@ -1,0 +1,11 @@
+"""The methods: one file each. Importing this room registers every one of them; none imports torch on import."""
+
+import importlib
+import pkgutil
+
+from phygail.methods.base import METHODS, Method, make_method, run_episode
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
+
+__all__ = ["METHODS", "Method", "make_method", "run_episode"]

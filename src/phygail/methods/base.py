@@ -1,0 +1,180 @@
+"""What a method is, how it is registered, and how it becomes a controller of the simulator.
+
+A method is one class in one file. It declares its scope and receives views of that scope only:
+
+    @register
+    class Drift(SubnetMethod):
+        name = "drift"
+        summary = "every subnet drifts north"
+
+        def act(self, view):                     # one subnet at a time, (m, 2) m/s
+            return np.tile([0.0, 10.0], (len(view.members), 1))
+
+An instance lives for one episode, so nothing can leak from case to case.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from phygail.config import InputError
+from phygail.perception.view import GlobalView, LocalView, Observer, Scope, SubnetView, SubnetViews
+from phygail.registry import Registry
+from phygail.swarm.episode import Controller, Episode, fly
+from phygail.swarm.scenario import Scenario
+from phygail.swarm.state import SwarmState
+
+
+class Method(ABC):
+    """Base of all methods; derive from GlobalMethod, SubnetMethod or LocalMethod.
+
+    Attributes:
+        name: How users call it.
+        summary: One line for `phygail methods`.
+        scope: What it may know.
+        learned: Whether it carries trained weights.
+        extra: The pip extra it needs, if any ("learn").
+        flag: Set during the episode when a fallback fired; goes into the row.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    scope: ClassVar[Scope]
+    learned: ClassVar[bool] = False
+    extra: ClassVar[str | None] = None
+
+    def __init__(self, rng: np.random.Generator | None = None) -> None:
+        self.rng = rng if rng is not None else np.random.default_rng(0)
+        self.flag = ""
+
+    @abstractmethod
+    def velocities(self, view: Any) -> np.ndarray:
+        """(n, 2) m/s for all alive, in the order of the view's rows."""
+
+
+class GlobalMethod(Method):
+    """Knows everything."""
+
+    scope = Scope.GLOBAL
+
+    @abstractmethod
+    def act(self, view: GlobalView) -> np.ndarray:
+        """(n, 2) m/s for all alive."""
+
+    def velocities(self, view: GlobalView) -> np.ndarray:
+        return self.act(view)
+
+
+class SubnetMethod(Method):
+    """Knows what the members of a subnet know together.
+
+    `act` is the rule for one subnet. `act_all` may be overridden by a faster form for all subnets at once; a test holds
+    it against `act` for every registered method.
+    """
+
+    scope = Scope.SUBNET
+
+    @abstractmethod
+    def act(self, view: SubnetView) -> np.ndarray:
+        """(m, 2) m/s for the members of one subnet."""
+
+    def act_all(self, views: SubnetViews) -> np.ndarray:
+        """(n, 2) m/s for all subnets."""
+        commands = np.zeros_like(views.positions)
+        for rows, view in zip(views.rows, views, strict=True):
+            commands[rows] = self.act(view)
+        return commands
+
+    def velocities(self, view: SubnetViews) -> np.ndarray:
+        return self.act_all(view)
+
+
+class LocalMethod(Method):
+    """Each UAV knows what it senses itself; row r of the command may depend on row r of the view only."""
+
+    scope = Scope.LOCAL
+
+    @abstractmethod
+    def act(self, view: LocalView) -> np.ndarray:
+        """(n, 2) m/s, row by row."""
+
+    def velocities(self, view: LocalView) -> np.ndarray:
+        return self.act(view)
+
+
+METHODS: Registry[type[Method]] = Registry("method")
+
+M = TypeVar("M", bound=type[Method])
+
+
+def register(cls: M) -> M:
+    """Class decorator: make a method known under its name."""
+    METHODS.add(cls.name, cls)
+    return cls
+
+
+def make_method(name: str, rng: np.random.Generator | None = None, **options: Any) -> Method:
+    """A fresh instance for one episode."""
+    cls = METHODS.get(name)
+    if cls.extra == "learn" and importlib.util.find_spec("torch") is None:
+        raise InputError(f"the method {name!r} needs torch: pip install 'phygail[learn]'")
+    return cls(rng, **options)
+
+
+def controller(method: Method, scenario: Scenario) -> Controller:
+    """The method as a function from states to velocities; it sees only its scope."""
+    observer = Observer(scenario)
+
+    def command(state: SwarmState) -> np.ndarray:
+        return method.velocities(observer.observe(state, method.scope))
+
+    return command
+
+
+def run_episode(
+    scenario: Scenario,
+    method: str | Method,
+    *,
+    safety: bool = False,
+    record: bool = False,
+    rng: np.random.Generator | None = None,
+) -> Episode:
+    """Fly one method on one scenario.
+
+    Args:
+        scenario: The case.
+        method: A registered name, or an instance made for this episode.
+        safety: Filter every command so that no new contact can happen.
+        record: Keep every state (`Episode.states`) for pictures and trajectories.
+        rng: Randomness of the method, if it has any.
+    """
+    pilot = make_method(method, rng) if isinstance(method, str) else method
+    return fly(scenario, controller(pilot, scenario), safety=safety, record=record)
+
+
+def load_plugin(path: str | Path) -> None:
+    """Import a Python file from outside the package so that the methods it registers are known."""
+    file = Path(path)
+    if not file.is_file():
+        raise InputError(f"cannot read the plugin {file}: there is no such file")
+    module_name = f"phygail_plugin_{file.stem}"
+    if module_name in sys.modules and getattr(sys.modules[module_name], "__file__", None) == str(file):
+        return
+    spec = importlib.util.spec_from_file_location(module_name, file)
+    if spec is None or spec.loader is None:
+        raise InputError(f"cannot import the plugin {file}: name a .py file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except InputError:
+        raise
+    except Exception as error:
+        del sys.modules[module_name]
+        raise InputError(f"the plugin {file} fails on import: {type(error).__name__}: {error}") from error

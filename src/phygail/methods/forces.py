@@ -1,0 +1,69 @@
+"""Motion primitives that several methods share (METHODS 2.5)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from phygail.config import Physics
+
+REPULSION_MPS = 10.0  # k_rep
+REPULSION_RADIUS_M = 15.0  # d_s, the paper's training margin
+LINK_PULL_MPS = 3.0  # k_link
+LINK_PULL_START = 0.9  # of the radio range, where the pull begins
+_COINCIDENT_M = 1e-6  # closer pairs get a direction from their indices
+_ARRIVED_M = 1e-9
+
+
+def go(positions: np.ndarray, targets: np.ndarray, physics: Physics) -> np.ndarray:
+    """Velocities ((n, 2) m/s) straight to the targets: full speed, exact arrival, never an overshoot."""
+    offset = targets - positions
+    distance = np.hypot(offset[..., 0], offset[..., 1])[..., None]
+    speed = np.minimum(physics.speed_mps, distance / physics.step_s)
+    return np.where(distance < _ARRIVED_M, 0.0, offset / np.maximum(distance, _ARRIVED_M) * speed)
+
+
+def repulsion(
+    positions: np.ndarray,
+    pairs: np.ndarray,
+    lengths: np.ndarray,
+    members: np.ndarray,
+    *,
+    gain_mps: float = REPULSION_MPS,
+    radius_m: float = REPULSION_RADIUS_M,
+) -> np.ndarray:
+    """rep_i = k_rep sum over d_ij < d_s of (1 - d_ij/d_s) (p_i - p_j)/d_ij, (n, 2) m/s.
+
+    Args:
+        positions: (n, 2) m.
+        pairs: (m, 2) int, links with i < j as rows. lengths: (m,) m.
+        members: (n,) int, roster indices; coincident pairs are parted along a direction derived from them.
+        gain_mps: k_rep.
+        radius_m: d_s.
+    """
+    close = lengths < radius_m
+    i, j = pairs[close].T
+    distance = lengths[close][:, None]
+    away = (positions[i] - positions[j]) / np.maximum(distance, _COINCIDENT_M)
+    # Golden angle: pairs of neighboring indices are pushed apart in well-spread directions.
+    angle = 2.399963 * (members[i] * 7919.0 + members[j])
+    fixed = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    push = gain_mps * (1 - distance / radius_m) * np.where(distance < _COINCIDENT_M, fixed, away)
+    return _accumulate(len(positions), i, j, push)
+
+
+def link_keeping(positions: np.ndarray, pairs: np.ndarray, lengths: np.ndarray, physics: Physics) -> np.ndarray:
+    """link_i = k_link sum over 0.9 R <= d_ij <= R of ((d_ij - 0.9 R)/(0.1 R)) (p_j - p_i)/d_ij, (n, 2) m/s."""
+    reach = physics.range_m
+    far = lengths >= LINK_PULL_START * reach
+    i, j = pairs[far].T
+    distance = lengths[far][:, None]
+    strain = (distance - LINK_PULL_START * reach) / ((1 - LINK_PULL_START) * reach)
+    pull = LINK_PULL_MPS * strain * (positions[j] - positions[i]) / np.maximum(distance, _COINCIDENT_M)
+    return _accumulate(len(positions), i, j, pull)
+
+
+def _accumulate(n: int, i: np.ndarray, j: np.ndarray, force_on_i: np.ndarray) -> np.ndarray:
+    """Sum pair forces per row: `force_on_i` acts on i, its opposite on j."""
+    rows = np.concatenate([i, j])
+    force = np.concatenate([force_on_i, -force_on_i])
+    return np.stack([np.bincount(rows, weights=force[:, k], minlength=n) for k in (0, 1)], axis=1)

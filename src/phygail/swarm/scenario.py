@@ -1,0 +1,322 @@
+"""Scenarios: layout + damaged set + map, drawn from a seed, saved, loaded, turned and mirrored."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from phygail.config import BUDGET_STEPS_PER_M, InputError, Physics
+from phygail.files import read_text, write_text
+from phygail.swarm.damage import checked_damage, damage_count, random_damage
+from phygail.swarm.formation import draw_layout, width_for
+from phygail.swarm.links import find_links
+
+LARGEST_COORDINATE_M = 1e7  # beyond this, metres lose the 1e-6 tolerance of a link in double precision
+SPLIT_REDRAWS = 20_000  # layouts and damage sets drawn before a setting counts as one that cannot split
+DAMAGE_PER_LAYOUT = 20  # damage sets tried on one layout before the next layout
+
+# The dihedral group of the square: the eight ways to turn and mirror a map onto itself.
+D4: tuple[np.ndarray, ...] = tuple(
+    np.array(m, dtype=float)
+    for m in (
+        [[1, 0], [0, 1]], [[0, -1], [1, 0]], [[-1, 0], [0, -1]], [[0, 1], [-1, 0]],
+        [[1, 0], [0, -1]], [[-1, 0], [0, 1]], [[0, 1], [1, 0]], [[0, -1], [-1, 0]],
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Scenario:
+    """One case: who stood where, who was lost, and the map they fly on.
+
+    Attributes:
+        id: Unique name.
+        layout: (N, 2) m, world frame, positions before the damage: the roster that every UAV carries.
+        damaged: (k,) int, sorted indices of the damaged.
+        width_m: Side of the square map; of the bounding box where no map was given.
+        center: (2,) m, the reference point shared before the damage.
+        physics: Radio and vehicle.
+        budget_steps: T_max; an episode that has not reconnected by then is truncated.
+        seed: Seed that drew it; None for scenarios from files.
+    """
+
+    id: str
+    layout: np.ndarray
+    damaged: np.ndarray
+    width_m: float
+    center: np.ndarray
+    physics: Physics = field(default_factory=Physics)
+    budget_steps: int = 0
+    seed: int | None = None
+
+    def __post_init__(self) -> None:
+        for array in (self.layout, self.damaged, self.center):
+            array.setflags(write=False)
+
+    @property
+    def uavs(self) -> int:
+        """Swarm size N before the damage."""
+        return len(self.layout)
+
+    @cached_property
+    def alive(self) -> np.ndarray:
+        """(n,) int, sorted indices of the alive."""
+        alive = np.setdiff1d(np.arange(self.uavs), self.damaged)
+        alive.setflags(write=False)
+        return alive
+
+    @cached_property
+    def spots(self) -> np.ndarray:
+        """(n, 2) m, where the alive are at t = 0."""
+        spots = self.layout[self.alive]
+        spots.setflags(write=False)
+        return spots
+
+
+def budget_for(width_m: float) -> int:
+    """T_max = floor(0.8 W), at least one step."""
+    return max(1, math.floor(BUDGET_STEPS_PER_M * width_m + 1e-9))
+
+
+def make_scenario(
+    name: str,
+    layout: np.ndarray,
+    damaged: Iterable[int] = (),
+    *,
+    width_m: float | None = None,
+    center: Sequence[float] | np.ndarray | None = None,
+    physics: Physics | None = None,
+    budget_steps: int | None = None,
+    seed: int | None = None,
+) -> Scenario:
+    """A checked scenario with defaults filled in (DESIGN, scenario file).
+
+    Without a width the center is the middle of the bounding box and the width its longer side.
+    """
+    layout = checked_layout(layout)
+    low, high = layout.min(axis=0), layout.max(axis=0)
+    if width_m is None:
+        width = max(float((high - low).max()), 1.0)
+        middle = (low + high) / 2
+    else:
+        width = _positive("width", width_m)
+        outside = np.flatnonzero(((layout < 0) | (layout > width)).any(axis=1))
+        if len(outside):
+            x, y = layout[outside[0]]
+            raise InputError(
+                f"position {outside[0]} ({x:g}, {y:g}) is outside the map of width {width:g} m: "
+                "move it, widen the map or leave the width out"
+            )
+        middle = np.array([width / 2, width / 2])
+    reference = middle if center is None else _checked_center(center)
+    steps = budget_for(width) if budget_steps is None else budget_steps
+    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
+        raise InputError(f"budget_steps {steps!r}: give a whole number of steps, at least 1")
+    return Scenario(
+        name, layout, checked_damage(len(layout), damaged), width, reference, physics or Physics(), int(steps), seed
+    )
+
+
+def checked_layout(layout: Any) -> np.ndarray:
+    """(N, 2) float copy of a layout, or a clear error: shape, size, NaN, too large, duplicates."""
+    try:
+        points = np.array(layout, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("positions must be a list of [x, y] pairs of numbers, all of the same length") from None
+    if points.ndim != 2 or points.shape[1] != 2:
+        raise InputError(f"positions have shape {points.shape}: give a list of [x, y] pairs, at least two")
+    if len(points) < 2:
+        raise InputError(f"{len(points)} UAV in the layout: at least two are needed")
+    bad = np.flatnonzero(~(np.abs(points) <= LARGEST_COORDINATE_M).all(axis=1))  # NaN fails too
+    if len(bad):
+        raise InputError(
+            f"position {bad[0]} ({points[bad[0], 0]:g}, {points[bad[0], 1]:g}): "
+            f"coordinates must be numbers of metres up to {LARGEST_COORDINATE_M:g} in size"
+        )
+    _, first, counts = np.unique(points, axis=0, return_index=True, return_counts=True)
+    if (counts > 1).any():
+        twin = first[counts > 1].min()
+        raise InputError(
+            f"position {twin} ({points[twin, 0]:g}, {points[twin, 1]:g}) occurs twice: move one of the UAVs"
+        )
+    return points
+
+
+def _positive(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise InputError(f"{name} {value!r}: give a positive number")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not 0 < number <= LARGEST_COORDINATE_M:
+        raise InputError(f"{name} {number:g}: must be positive and at most {LARGEST_COORDINATE_M:g}")
+    return number
+
+
+def _checked_center(center: Any) -> np.ndarray:
+    try:
+        point = np.array(center, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        point = np.empty(0)
+    if point.shape != (2,) or not (np.abs(point) <= LARGEST_COORDINATE_M).all():
+        raise InputError(f"center {center!r}: give [x, y] in metres")
+    return point
+
+
+def draw_scenario(
+    uavs: int,
+    ratio: float,
+    rng: np.random.Generator,
+    *,
+    name: str = "drawn",
+    seed: int | None = None,
+    layout: np.ndarray | None = None,
+    width_m: float | None = None,
+    physics: Physics | None = None,
+) -> Scenario:
+    """A random scenario whose alive are split (METHODS 2.2): layout and damage are redrawn until they are.
+
+    Args:
+        uavs: Swarm size N.
+        ratio: Share of the swarm that is damaged.
+        rng: Source of randomness.
+        name: Id of the scenario.
+        seed: Recorded in the scenario.
+        layout: Fixed layout; only the damage is drawn then.
+        width_m: Side of the map; the paper's (METHODS 2.2) if None.
+        physics: Radio and vehicle.
+    """
+    radio = physics or Physics()
+    width = (width_for(uavs) if layout is None else None) if width_m is None else width_m
+    damage_count(uavs, ratio)
+    budget = min(SPLIT_REDRAWS, max(200, 20_000_000 // uavs**2)) if uavs > 2 else 1
+    ground = layout
+    for attempt in range(budget):
+        if layout is None and attempt % DAMAGE_PER_LAYOUT == 0:
+            ground = draw_layout(uavs, rng, width, radio)
+        assert ground is not None
+        damaged = random_damage(uavs, ratio, rng)
+        if not find_links(np.delete(ground, damaged, axis=0), radio.range_m).connected:
+            return make_scenario(name, ground, damaged.tolist(), width_m=width, physics=radio, seed=seed)
+    raise InputError(
+        f"damage {ratio:g} does not split a swarm of {uavs} UAVs on this map ({budget} draws): "
+        "choose another damage ratio, a larger swarm or a wider map"
+    )
+
+
+def transform(scenario: Scenario, element: int) -> Scenario:
+    """The scenario turned or mirrored about its center by D4[element]."""
+    turned = (scenario.layout - scenario.center) @ D4[element].T + scenario.center
+    return replace(scenario, id=f"{scenario.id}-g{element}", layout=turned)
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+_OPTIONAL_KEYS = ("width", "center", "range_m", "speed_mps", "step_s", "budget_steps")
+
+
+def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
+    """The entry of a scenario file; numbers survive the round trip exactly."""
+    return {
+        "id": scenario.id,
+        "width": scenario.width_m,
+        "center": scenario.center.tolist(),
+        "positions": scenario.layout.tolist(),
+        "damaged": scenario.damaged.tolist(),
+        "range_m": scenario.physics.range_m,
+        "speed_mps": scenario.physics.speed_mps,
+        "step_s": scenario.physics.step_s,
+        "budget_steps": scenario.budget_steps,
+    }
+
+
+def scenario_from_json(entry: Any, where: str) -> Scenario:
+    """Check one entry of a scenario file; errors name it."""
+    if not isinstance(entry, dict):
+        raise InputError(f"{where}: must be an object with id, positions and damaged")
+    name = entry.get("id")
+    if not isinstance(name, str) or not name:
+        raise InputError(f"{where}: 'id' must be a non-empty text")
+    unknown = sorted(set(entry) - {"id", "positions", "damaged", *_OPTIONAL_KEYS})
+    if unknown:
+        raise InputError(f"{where} ({name!r}): unknown key {unknown[0]!r}; known are id, positions, damaged, "
+                         f"{', '.join(_OPTIONAL_KEYS)}")  # fmt: skip
+    try:
+        for key in ("positions", "damaged"):
+            if not isinstance(entry.get(key), list):
+                raise InputError(f"{key!r} must be a list")
+        default = Physics()
+        physics = Physics(
+            **{k: _positive(k, entry.get(k, getattr(default, k))) for k in ("range_m", "speed_mps", "step_s")}
+        )
+        return make_scenario(
+            name,
+            entry["positions"],
+            entry["damaged"],
+            width_m=entry.get("width"),
+            center=entry.get("center"),
+            physics=physics,
+            budget_steps=entry.get("budget_steps"),
+        )
+    except InputError as error:
+        raise InputError(f"{where} ({name!r}): {error}") from None
+
+
+def load_scenarios(path: str | Path) -> list[Scenario]:
+    """The scenarios of a JSON file (DESIGN, contracts)."""
+    path = Path(path)
+    try:
+        content = json.loads(read_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"{path} is not JSON: {error}") from None
+    if not isinstance(content, dict) or not isinstance(content.get("scenarios"), list):
+        raise InputError(f'{path}: must be an object {{"scenarios": [...]}}')
+    if not content["scenarios"]:
+        raise InputError(f"{path}: holds no scenario")
+    scenarios = [scenario_from_json(e, f"{path}, scenario {i}") for i, e in enumerate(content["scenarios"])]
+    seen: set[str] = set()
+    for scenario in scenarios:
+        if scenario.id in seen:
+            raise InputError(f"{path}: the id {scenario.id!r} occurs twice; ids must be unique")
+        seen.add(scenario.id)
+    return scenarios
+
+
+def save_scenarios(path: str | Path, scenarios: Iterable[Scenario]) -> None:
+    """Write a scenario file, whole or not at all."""
+    entries = [json.dumps(scenario_to_json(s)) for s in scenarios]
+    write_text(Path(path), '{"scenarios": [\n' + ",\n".join(entries) + "\n]}\n")
+
+
+def load_layout(path: str | Path) -> np.ndarray:
+    """(N, 2) m from a CSV with the header x_m,y_m."""
+    path = Path(path)
+    lines = [line.strip() for line in read_text(path).splitlines()]
+    if not lines or [c.strip() for c in lines[0].split(",")] != ["x_m", "y_m"]:
+        raise InputError(f"{path}: the first line must be the header x_m,y_m")
+    points = []
+    for number, line in enumerate(lines[1:], start=2):
+        if not line:
+            continue
+        try:
+            x, y = map(float, line.split(","))
+        except ValueError:
+            raise InputError(f"{path}, line {number}: {line!r} is not two numbers x,y") from None
+        points.append((x, y))
+    try:
+        return checked_layout(np.array(points).reshape(-1, 2))
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def save_layout(path: str | Path, layout: np.ndarray) -> None:
+    """Write a layout CSV; numbers survive the round trip exactly."""
+    write_text(Path(path), "x_m,y_m\n" + "".join(f"{x!r},{y!r}\n" for x, y in layout.tolist()))
