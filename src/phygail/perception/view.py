@@ -107,6 +107,13 @@ class SubnetView:
         """(k, 2) int (member row, roster index) of damaged UAVs within radio range: recognizable as damaged."""
         return self._find_damaged(self.positions)
 
+    def alone(self) -> SubnetViews:
+        """This subnet as the only one of a `SubnetViews`: lets one implementation serve `act` and `act_all`."""
+        return SubnetViews(
+            self.mission, self.step, self.roster, self.members, self.positions, self.velocities, self.pairs, self.lengths,
+            np.zeros(len(self.members), dtype=np.intp), 1, self._find_damaged,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True, eq=False)
 class SubnetViews:

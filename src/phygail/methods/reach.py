@@ -1,0 +1,146 @@
+"""reach (METHODS 8.4): fly for the teammates you have not yet ruled out, and keep your own links meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import minimum_spanning_tree
+from scipy.spatial import cKDTree
+
+from phygail.methods.base import SubnetMethod, register
+from phygail.methods.forces import go
+from phygail.methods.sidr import aggregating
+from phygail.perception.view import SubnetView, SubnetViews
+from phygail.swarm.dynamics import project_speed
+
+
+@dataclass(frozen=True)
+class ReachConstants:
+    """All our own choice, tuned by hand (docs/methods/reach.md)."""
+
+    gain: float = 30.0  # pull of a spot at radio range, in units of v_max, when everybody has survived
+    fade_steps: float = 200.0  # the pull falls linearly to zero over this many steps
+    decay_m: float = 40.0  # a spot this much farther pulls e times less
+    horizon_m: float = 260.0  # spots farther than this do not pull
+    silent_margin_m: float = 1.0  # after t = 0 a spot counts as silent once it is this far inside the radio range
+    link_margin_m: float = 1.0  # tree edges are held below the radio range by this much
+    link_rounds: int = 12  # rounds of averaging the velocities at both ends of a strained edge
+
+
+@register
+class Reach(SubnetMethod):
+    """v_i = v_max (u_S + A sum of pulls), links of the subnet's minimum spanning tree kept.
+
+    Each UAV carries the set of roster spots that it, or anyone it has met, found silent: whoever is in range and does not
+    answer is gone. Every other absent teammate may be alive at its spot, and the member nearest to it reaches out.
+    """
+
+    name = "reach"
+    summary = "subnets head for the center and reach out to teammates not yet ruled out"
+
+    def __init__(self, rng: np.random.Generator | None = None, *, constants: ReachConstants | None = None) -> None:
+        super().__init__(rng)
+        self.constants = constants or ReachConstants()
+        self._silent: np.ndarray | None = None  # (N, N) bool, row k: what UAV k knows to be silent
+        self._spots: cKDTree | None = None  # the roster never moves
+
+    def act(self, view: SubnetView) -> np.ndarray:
+        return self.act_all(view.alone())
+
+    def act_all(self, views: SubnetViews) -> np.ndarray:
+        physics, center = views.mission.physics, views.mission.center
+        if aggregating(views):
+            return go(views.positions, center, physics)
+        base = go(views.means(views.positions), center, physics)[views.subnet]
+        wanted = project_speed(base + physics.speed_mps * self._pulls(views), physics.speed_mps)
+        return self._keep_links(views, wanted, base)
+
+    def _pulls(self, views: SubnetViews) -> np.ndarray:
+        """(n, 2) A times the sum of pulls on each UAV, in units of v_max."""
+        constants, reach = self.constants, views.mission.physics.range_m
+        rows, spots, distance = self._near_spots(views)
+        silent = self._listen(views, rows, spots, distance)
+        label = views.subnet[rows]
+        open_spot = ~silent[label, spots] & (distance < constants.horizon_m)
+        rows, spots, distance, label = (a[open_spot] for a in (rows, spots, distance, label))
+        # The nearest member of each subnet answers for a spot; ties go to the lowest row.
+        order = np.lexsort((rows, distance, spots, label))
+        key = label[order] * len(views.roster) + spots[order]
+        first = order[np.flatnonzero(np.diff(key, prepend=-1))]
+        rows, spots, distance, label = (a[first] for a in (rows, spots, distance, label))
+        survival = (views.sizes + 0.5) / (views.sizes + silent.sum(axis=1) + 1.0)
+        fade = max(0.0, 1.0 - views.step / constants.fade_steps)
+        strength = constants.gain * survival[label] ** 2 * fade * np.exp(-(distance - reach) / constants.decay_m)
+        pull = strength[:, None] * (views.roster[spots] - views.positions[rows]) / np.maximum(distance, 1e-9)[:, None]
+        n = len(views.positions)
+        return np.stack([np.bincount(rows, weights=pull[:, k], minlength=n) for k in (0, 1)], axis=1)
+
+    def _near_spots(self, views: SubnetViews) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(row, roster index, m) of every spot of an absent teammate near a UAV."""
+        if self._spots is None:
+            self._spots = cKDTree(views.roster)
+        radius = max(self.constants.horizon_m, views.mission.physics.range_m)
+        found = cKDTree(views.positions).sparse_distance_matrix(self._spots, radius, output_type="ndarray")
+        member_of = np.full(len(views.roster), -1)
+        member_of[views.members] = views.subnet
+        absent = member_of[found["j"]] != views.subnet[found["i"]]
+        return found["i"][absent], found["j"][absent], found["v"][absent]
+
+    def _listen(self, views: SubnetViews, rows: np.ndarray, spots: np.ndarray, distance: np.ndarray) -> np.ndarray:
+        """(count, N) bool, what each subnet knows to be silent now; united on a merge, remembered by every member."""
+        if self._silent is None:
+            self._silent = np.zeros((len(views.roster), len(views.roster)), dtype=bool)
+        order = np.concatenate(views.rows)
+        starts = np.concatenate([[0], np.cumsum(views.sizes)[:-1]])
+        silent = np.logical_or.reduceat(self._silent[views.members[order]], starts, axis=0)
+        heard = views.mission.physics.range_m - (self.constants.silent_margin_m if views.step else 0.0)
+        near = distance <= heard
+        silent[views.subnet[rows[near]], spots[near]] = True
+        silent[views.subnet, views.members] = False
+        self._silent[views.members] = silent[views.subnet]
+        return silent
+
+    def _keep_links(self, views: SubnetViews, wanted: np.ndarray, base: np.ndarray) -> np.ndarray:
+        """Even out the velocities along edges of the subnets' trees that would outgrow the radio range."""
+        physics = views.mission.physics
+        i, j = _subnet_trees(views).T
+        now = np.hypot(*(views.positions[i] - views.positions[j]).T)
+        limit = physics.range_m - self.constants.link_margin_m
+        velocities = wanted
+        for _ in range(self.constants.link_rounds):
+            then = _next_lengths(views.positions, velocities, i, j, physics.step_s)
+            strained = (then > limit) & (then > now)
+            if not strained.any():
+                break
+            velocities = _average_ends(velocities, i[strained], j[strained])
+        then = _next_lengths(views.positions, velocities, i, j, physics.step_s)
+        torn = np.zeros(views.count, dtype=bool)
+        torn[views.subnet[i[then > physics.range_m]]] = True
+        return np.where(torn[views.subnet][:, None], base, velocities)
+
+
+def _subnet_trees(views: SubnetViews) -> np.ndarray:
+    """(n - count, 2) int, edges of the minimum spanning trees of all subnets."""
+    n = len(views.positions)
+    # One is added because a sparse zero (two coincident UAVs) would mean "no link"; it does not change the tree.
+    graph = coo_array((views.lengths + 1.0, (views.pairs[:, 0], views.pairs[:, 1])), shape=(n, n))
+    tree = minimum_spanning_tree(graph.tocsr()).tocoo()
+    return np.stack([tree.row, tree.col], axis=1)
+
+
+def _next_lengths(positions: np.ndarray, velocities: np.ndarray, i: np.ndarray, j: np.ndarray, dt: float) -> np.ndarray:
+    """(m,) m, lengths of the edges after one step."""
+    ahead = positions + velocities * dt
+    return np.hypot(*(ahead[i] - ahead[j]).T)
+
+
+def _average_ends(velocities: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+    """Give both ends of every edge the mean of their velocities (the mean over its edges for a UAV with several)."""
+    n = len(velocities)
+    ends = np.concatenate([i, j])
+    mean = np.tile((velocities[i] + velocities[j]) / 2, (2, 1))
+    degree = np.bincount(ends, minlength=n)
+    total = np.stack([np.bincount(ends, weights=mean[:, k], minlength=n) for k in (0, 1)], axis=1)
+    return np.where(degree[:, None] > 0, total / np.maximum(degree, 1)[:, None], velocities)
