@@ -33,8 +33,8 @@ class ReachConstants:
 class Reach(SubnetMethod):
     """v_i = v_max (u_S + A sum of pulls), links of the subnet's minimum spanning tree kept.
 
-    Each UAV carries the set of roster spots that it, or anyone it has met, found silent: whoever is in range and does not
-    answer is gone. Every other absent teammate may be alive at its spot, and the member nearest to it reaches out.
+    Each UAV carries the set of roster spots that it, or anyone it has met, found silent: whoever is in range and does
+    not answer is gone. Every other absent teammate may be alive at its spot, and the nearest member reaches out.
     """
 
     name = "reach"

@@ -110,8 +110,8 @@ class SubnetView:
     def alone(self) -> SubnetViews:
         """This subnet as the only one of a `SubnetViews`: lets one implementation serve `act` and `act_all`."""
         return SubnetViews(
-            self.mission, self.step, self.roster, self.members, self.positions, self.velocities, self.pairs, self.lengths,
-            np.zeros(len(self.members), dtype=np.intp), 1, self._find_damaged,
+            self.mission, self.step, self.roster, self.members, self.positions, self.velocities,
+            self.pairs, self.lengths, np.zeros(len(self.members), dtype=np.intp), 1, self._find_damaged,
         )  # fmt: skip
 
 
