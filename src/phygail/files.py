@@ -14,7 +14,7 @@ from phygail.config import InputError
 def read_text(path: Path) -> str:
     """The text of a file, or an error that names it."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # spreadsheets put a byte order mark in front
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:

@@ -160,9 +160,9 @@ def run_episode(
 
 def load_plugin(path: str | Path) -> None:
     """Import a Python file from outside the package so that the methods it registers are known."""
-    file = Path(path)
+    file = Path(path).resolve()  # as Python records it in __file__: the same file is not imported twice
     if not file.is_file():
-        raise InputError(f"cannot read the plugin {file}: there is no such file")
+        raise InputError(f"cannot read the plugin {path}: there is no such file")
     module_name = f"phygail_plugin_{file.stem}"
     if module_name in sys.modules and getattr(sys.modules[module_name], "__file__", None) == str(file):
         return
@@ -174,6 +174,7 @@ def load_plugin(path: str | Path) -> None:
     try:
         spec.loader.exec_module(module)
     except InputError:
+        del sys.modules[module_name]
         raise
     except Exception as error:
         del sys.modules[module_name]

@@ -8,12 +8,15 @@ from collections.abc import Iterable
 import numpy as np
 
 from phygail.config import InputError
+from phygail.swarm.checks import shown
 
 LEAST_ALIVE = 2
 
 
 def damage_count(uavs: int, ratio: float) -> int:
-    """ratio x N rounded half up, leaving at least two alive."""
+    """Ratio x N rounded half up, leaving at least two alive."""
+    if uavs < LEAST_ALIVE:
+        raise InputError(f"a swarm of {uavs} UAVs: at least {LEAST_ALIVE} are needed")
     if not 0.0 <= ratio <= 1.0:
         raise InputError(f"damage ratio {ratio}: choose from 0 to 1")
     # 1e-9: 0.15 * 50 is 7.5 on paper and 7.499999999999999 in floating point for some ratios.
@@ -38,9 +41,9 @@ def checked_damage(uavs: int, damaged: Iterable[int]) -> np.ndarray:
     entries = list(damaged)
     for entry in entries:
         if isinstance(entry, bool) or not isinstance(entry, (int, np.integer)):
-            raise InputError(f"damaged UAV {entry!r}: give whole numbers from 0 to {uavs - 1}")
+            raise InputError(f"damaged UAV {shown(entry)}: give whole numbers from 0 to {uavs - 1}")
         if not 0 <= entry < uavs:
-            raise InputError(f"damaged UAV {entry} is out of range: the swarm has UAVs 0 to {uavs - 1}")
+            raise InputError(f"damaged UAV {shown(int(entry))} is out of range: the swarm has UAVs 0 to {uavs - 1}")
     unique = np.unique(np.asarray(entries, dtype=np.intp))
     if len(unique) < len(entries):
         raise InputError("a damaged UAV is listed twice: list each once")

@@ -12,13 +12,15 @@ from phygail.swarm.state import SwarmState
 _JUST_BELOW = 1.0 - 2.0**-50
 
 
-def project_speed(velocities: np.ndarray, speed_mps: float) -> np.ndarray:
+def project_speed(velocities: np.ndarray, speed_mps: float | np.ndarray) -> np.ndarray:
     """Replace non-finite velocities by zero and scale those above the limit onto the speed disc (METHODS 2.3).
 
     Args:
         velocities: (..., 2) m/s, commands.
-        speed_mps: v_max.
+        speed_mps: v_max, one or broadcastable to (..., 1).
     """
+    # In single precision a norm of 10 may be 10.0000004: judged, scaled and stored in double.
+    velocities = np.asarray(velocities, dtype=np.float64)
     finite = np.isfinite(velocities).all(axis=-1, keepdims=True)
     # Components are first brought to at most 1e100, where squares do not overflow; the direction survives.
     wanted = np.where(finite, velocities, 0.0)
@@ -38,8 +40,8 @@ def step(state: SwarmState, velocities: np.ndarray, *, safety: bool = False) -> 
         velocities: (n, 2) m/s, one command per alive UAV. Whatever a method asks for is projected onto the speed disc.
         safety: Pass the commands through the buffered Voronoi filter, which makes new contacts impossible.
     """
-    if velocities.shape != state.positions.shape:
-        raise InputError(f"velocities have shape {velocities.shape}, the swarm needs {state.positions.shape}")
+    if np.shape(velocities) != state.positions.shape:
+        raise InputError(f"velocities have shape {np.shape(velocities)}, the swarm needs {state.positions.shape}")
     physics = state.scenario.physics
     executed = project_speed(velocities, physics.speed_mps)
     if safety:

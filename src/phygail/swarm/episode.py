@@ -54,6 +54,7 @@ def fly(
     safety: bool = False,
     record: bool = False,
     on_step: Callable[[SwarmState], None] | None = None,
+    timeout_s: float | None = None,
 ) -> Episode:
     """Fly `scenario` with `controller` until the network is one or the budget is used up.
 
@@ -63,7 +64,9 @@ def fly(
         safety: Filter every command (METHODS 8.3).
         record: Keep all states.
         on_step: Called with every state, the first included.
+        timeout_s: Wall time after which the flight is cut short at the next step: truncated before its budget.
     """
+    begun = time.perf_counter()
     state = initial_state(scenario)
     states = [state]
     meter = Meter(state)
@@ -71,6 +74,8 @@ def fly(
     if on_step:
         on_step(state)
     while not (state.terminated or state.truncated):
+        if timeout_s is not None and time.perf_counter() - begun > timeout_s:
+            break
         started = time.perf_counter()
         velocities = controller(state)
         times.append(time.perf_counter() - started)
@@ -81,6 +86,6 @@ def fly(
         if on_step:
             on_step(state)
     return Episode(
-        scenario, state.terminated, state.truncated, state.step, meter.result(),
+        scenario, state.terminated, not state.terminated, state.step, meter.result(),
         times[0] if times else 0.0, sum(times), tuple(states) if record else (),
     )  # fmt: skip

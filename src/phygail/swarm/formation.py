@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from phygail.config import SEPARATION_M, InputError, Physics
+from phygail.swarm.checks import positive
 from phygail.swarm.links import find_links, near_pairs
 
 PAPER_WIDTHS_M = {20: 320.0, 50: 500.0, 100: 750.0, 200: 1000.0, 500: 1600.0}  # side of the square map by N
@@ -33,8 +34,8 @@ def draw_layout(
 ) -> np.ndarray:
     """A connected uniform layout with at least SEPARATION_M between any two UAVs.
 
-    Whole layouts are redrawn until one is connected. Where that is hopeless (above some 2,000 UAVs at the paper's density
-    nearly every draw leaves a stray at the rim) the UAVs outside the largest subnet are redrawn instead.
+    Whole layouts are redrawn until one is connected. Where that is hopeless (above some 2,000 UAVs at the paper's
+    density nearly every draw leaves a stray at the rim) the UAVs outside the largest subnet are redrawn instead.
 
     Args:
         uavs: Swarm size N, 2 to 10,000.
@@ -46,9 +47,7 @@ def draw_layout(
         (N, 2) m, in [0, width]^2.
     """
     check_size(uavs)
-    width = width_for(uavs) if width_m is None else float(width_m)
-    if not (math.isfinite(width) and width > 0):
-        raise InputError(f"a map {width} m wide: the width must be a positive number of metres")
+    width = width_for(uavs) if width_m is None else positive("width", width_m)
     reach = (physics or Physics()).range_m
     redraws = max(1, min(WHOLE_REDRAWS, 100_000 // uavs))
     layout = np.empty((0, 2))
@@ -62,7 +61,11 @@ def draw_layout(
 def _spread(fixed: np.ndarray, uavs: int, width: float, rng: np.random.Generator) -> np.ndarray:
     """Fill up `fixed` ((k, 2) m) to `uavs` points, uniform, each SEPARATION_M from every earlier one."""
     points = fixed
-    for _ in range(PLACEMENT_ROUNDS):
+    # Oler's inequality: no more points than this fit at all. Refused at once, because the number of pairs that stand
+    # too close, and with it time and memory, would grow with the square of the swarm.
+    side = width / SEPARATION_M
+    hopeless = uavs > 2 / math.sqrt(3) * side**2 + 2 * side + 1
+    for _ in range(0 if hopeless else PLACEMENT_ROUNDS):
         points = np.vstack([points, rng.uniform(0.0, width, size=(uavs - len(points), 2))])
         close, distance = near_pairs(points, SEPARATION_M)
         late = np.unique(close[distance < SEPARATION_M].max(axis=1, initial=0))
@@ -82,9 +85,11 @@ def _move_strays(layout: np.ndarray, width: float, reach: float, rng: np.random.
         links = find_links(layout, reach)
         if links.connected:
             return layout
-        largest = np.bincount(links.subnet).argmax()
-        layout = _spread(layout[links.subnet == largest], len(layout), width, rng)
+        sizes = np.bincount(links.subnet)
+        if sizes.max() < len(layout) / 2:  # no strays but dust: collecting it would grow a clump, not a uniform layout
+            break
+        layout = _spread(layout[links.subnet == sizes.argmax()], len(layout), width, rng)
     raise InputError(
         f"{len(layout)} UAVs with a radio range of {reach:g} m stay split on a map {width:g} m wide: "
-        f"use more UAVs or a width near {width_for(len(layout)):.0f} m"
+        "use more UAVs, a longer range or a narrower map"
     )

@@ -34,6 +34,10 @@ class Links:
     count: int
     contacts: np.ndarray
 
+    def __post_init__(self) -> None:
+        for array in (self.pairs, self.lengths, self.subnet, self.contacts):
+            array.setflags(write=False)
+
     @property
     def connected(self) -> bool:
         """Whether the network is one."""
@@ -41,7 +45,7 @@ class Links:
 
 
 def near_pairs(positions: np.ndarray, radius_m: float) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of rows at most `radius_m` apart: ((m, 2) int with i < j, (m,) m). Rows that are not finite have none."""
+    """All pairs of rows at most `radius_m` apart: ((m, 2) int, i < j, sorted; (m,) m). Rows not finite have none."""
     finite = np.isfinite(positions).all(axis=1)
     if not finite.all():
         rows = np.flatnonzero(finite)
@@ -52,6 +56,9 @@ def near_pairs(positions: np.ndarray, radius_m: float) -> tuple[np.ndarray, np.n
     # Sliding midpoint needs no median search: twice as fast to build for points that spread evenly, as UAVs do.
     tree = cKDTree(positions, balanced_tree=False, compact_nodes=False)
     pairs = tree.query_pairs(radius_m, output_type="ndarray")
+    # The tree's own order depends on every UAV. Sorted, sums over the links of one subnet do not: not even the last bit
+    # of a command may tell where the others are.
+    pairs = pairs[np.argsort(pairs[:, 0] * len(positions) + pairs[:, 1])]
     offsets = positions[pairs[:, 0]] - positions[pairs[:, 1]]
     return pairs, np.hypot(offsets[:, 0], offsets[:, 1])
 
@@ -92,6 +99,7 @@ def laplacian_spectrum(n: int, pairs: np.ndarray) -> tuple[float, int]:
     if n == 0:
         return 0.0, 0
     eigenvalues = np.linalg.eigvalsh(laplacian(n, pairs))
-    # Eigenvalues of an n-node Laplacian are at most n; rounding stays below n times this.
-    zeros = int(np.sum(eigenvalues < 1e-9 * n))
-    return (float(max(0.0, eigenvalues[1])) if n > 1 else 0.0), zeros
+    # Eigenvalues are at most n, so rounding stays below n times this; the smallest true lambda_2, that of a path, is
+    # about (pi/n)^2 and stays above it for every n that a dense matrix allows.
+    zeros = int(np.sum(eigenvalues < 1e-12 * n))
+    return (float(eigenvalues[1]) if zeros == 1 and n > 1 else 0.0), zeros

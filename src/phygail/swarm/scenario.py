@@ -14,11 +14,11 @@ import numpy as np
 
 from phygail.config import BUDGET_STEPS_PER_M, InputError, Physics
 from phygail.files import read_text, write_text
+from phygail.swarm.checks import checked_budget, checked_center, checked_layout, positive, shown
 from phygail.swarm.damage import checked_damage, damage_count, random_damage
-from phygail.swarm.formation import draw_layout, width_for
+from phygail.swarm.formation import check_size, draw_layout, width_for
 from phygail.swarm.links import find_links
 
-LARGEST_COORDINATE_M = 1e7  # beyond this, metres lose the 1e-6 tolerance of a link in double precision
 SPLIT_REDRAWS = 20_000  # layouts and damage sets drawn before a setting counts as one that cannot split
 DAMAGE_PER_LAYOUT = 20  # damage sets tried on one layout before the next layout
 
@@ -106,8 +106,8 @@ def make_scenario(
         width = max(float((high - low).max()), 1.0)
         middle = (low + high) / 2
     else:
-        width = _positive("width", width_m)
-        outside = np.flatnonzero(((layout < 0) | (layout > width)).any(axis=1))
+        width = positive("width", width_m)
+        outside = np.flatnonzero(_outside(layout, width))
         if len(outside):
             x, y = layout[outside[0]]
             raise InputError(
@@ -115,60 +115,16 @@ def make_scenario(
                 "move it, widen the map or leave the width out"
             )
         middle = np.array([width / 2, width / 2])
-    reference = middle if center is None else _checked_center(center)
-    steps = budget_for(width) if budget_steps is None else budget_steps
-    if isinstance(steps, bool) or not isinstance(steps, (int, np.integer)) or steps < 1:
-        raise InputError(f"budget_steps {steps!r}: give a whole number of steps, at least 1")
+    reference = middle if center is None else checked_center(center)
+    steps = budget_for(width) if budget_steps is None else checked_budget(budget_steps)
     return Scenario(
-        name, layout, checked_damage(len(layout), damaged), width, reference, physics or Physics(), int(steps), seed
+        name, layout, checked_damage(len(layout), damaged), width, reference, physics or Physics(), steps, seed
     )
 
 
-def checked_layout(layout: Any) -> np.ndarray:
-    """(N, 2) float copy of a layout, or a clear error: shape, size, NaN, too large, duplicates."""
-    try:
-        points = np.array(layout, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError("positions must be a list of [x, y] pairs of numbers, all of the same length") from None
-    if points.ndim != 2 or points.shape[1] != 2:
-        raise InputError(f"positions have shape {points.shape}: give a list of [x, y] pairs, at least two")
-    if len(points) < 2:
-        raise InputError(f"{len(points)} UAV in the layout: at least two are needed")
-    bad = np.flatnonzero(~(np.abs(points) <= LARGEST_COORDINATE_M).all(axis=1))  # NaN fails too
-    if len(bad):
-        raise InputError(
-            f"position {bad[0]} ({points[bad[0], 0]:g}, {points[bad[0], 1]:g}): "
-            f"coordinates must be numbers of metres up to {LARGEST_COORDINATE_M:g} in size"
-        )
-    _, first, counts = np.unique(points, axis=0, return_index=True, return_counts=True)
-    if (counts > 1).any():
-        twin = first[counts > 1].min()
-        raise InputError(
-            f"position {twin} ({points[twin, 0]:g}, {points[twin, 1]:g}) occurs twice: move one of the UAVs"
-        )
-    return points
-
-
-def _positive(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise InputError(f"{name} {value!r}: give a positive number")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not 0 < number <= LARGEST_COORDINATE_M:
-        raise InputError(f"{name} {number:g}: must be positive and at most {LARGEST_COORDINATE_M:g}")
-    return number
-
-
-def _checked_center(center: Any) -> np.ndarray:
-    try:
-        point = np.array(center, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        point = np.empty(0)
-    if point.shape != (2,) or not (np.abs(point) <= LARGEST_COORDINATE_M).all():
-        raise InputError(f"center {center!r}: give [x, y] in metres")
-    return point
+def _outside(layout: np.ndarray, width_m: float) -> np.ndarray:
+    """(N,) bool, who stands outside the map [0, width]^2."""
+    return ((layout < 0) | (layout > width_m)).any(axis=1)
 
 
 def draw_scenario(
@@ -185,7 +141,7 @@ def draw_scenario(
     """A random scenario whose alive are split (METHODS 2.2): layout and damage are redrawn until they are.
 
     Args:
-        uavs: Swarm size N.
+        uavs: Swarm size N; that of `layout` if one is given.
         ratio: Share of the swarm that is damaged.
         rng: Source of randomness.
         name: Id of the scenario.
@@ -195,9 +151,15 @@ def draw_scenario(
         physics: Radio and vehicle.
     """
     radio = physics or Physics()
+    if layout is None:
+        check_size(uavs)
+    else:
+        layout = checked_layout(layout)
+        uavs = len(layout)
     width = (width_for(uavs) if layout is None else None) if width_m is None else width_m
-    damage_count(uavs, ratio)
-    budget = min(SPLIT_REDRAWS, max(200, 20_000_000 // uavs**2)) if uavs > 2 else 1
+    # Two UAVs, and a drawn layout that loses nobody, are one network in every draw.
+    hopeless = uavs == 2 or (layout is None and damage_count(uavs, ratio) == 0)
+    budget = 0 if hopeless else min(SPLIT_REDRAWS, max(200, 20_000_000 // uavs**2))
     ground = layout
     for attempt in range(budget):
         if layout is None and attempt % DAMAGE_PER_LAYOUT == 0:
@@ -207,7 +169,7 @@ def draw_scenario(
         if not find_links(np.delete(ground, damaged, axis=0), radio.range_m).connected:
             return make_scenario(name, ground, damaged.tolist(), width_m=width, physics=radio, seed=seed)
     raise InputError(
-        f"damage {ratio:g} does not split a swarm of {uavs} UAVs on this map ({budget} draws): "
+        f"damage {ratio:g} does not split a swarm of {uavs} UAVs on this map: "
         "choose another damage ratio, a larger swarm or a wider map"
     )
 
@@ -224,10 +186,14 @@ _OPTIONAL_KEYS = ("width", "center", "range_m", "speed_mps", "step_s", "budget_s
 
 
 def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
-    """The entry of a scenario file; numbers survive the round trip exactly."""
+    """The entry of a scenario file; numbers survive the round trip exactly.
+
+    A layout that was given without a map, or turned out of it, is written without a width: readers take the longer side
+    of its bounding box again.
+    """
     return {
         "id": scenario.id,
-        "width": scenario.width_m,
+        **({} if _outside(scenario.layout, scenario.width_m).any() else {"width": scenario.width_m}),
         "center": scenario.center.tolist(),
         "positions": scenario.layout.tolist(),
         "damaged": scenario.damaged.tolist(),
@@ -243,19 +209,20 @@ def scenario_from_json(entry: Any, where: str) -> Scenario:
     if not isinstance(entry, dict):
         raise InputError(f"{where}: must be an object with id, positions and damaged")
     name = entry.get("id")
-    if not isinstance(name, str) or not name:
-        raise InputError(f"{where}: 'id' must be a non-empty text")
+    if not isinstance(name, str) or not name or not name.isprintable():  # it becomes a cell of a CSV file
+        raise InputError(f"{where}: 'id' {shown(name)} must be a text of printable characters, at least one")
+    where = f"{where} ({shown(name)})"
     unknown = sorted(set(entry) - {"id", "positions", "damaged", *_OPTIONAL_KEYS})
     if unknown:
-        raise InputError(f"{where} ({name!r}): unknown key {unknown[0]!r}; known are id, positions, damaged, "
-                         f"{', '.join(_OPTIONAL_KEYS)}")  # fmt: skip
+        known = f"id, positions, damaged, {', '.join(_OPTIONAL_KEYS)}"
+        raise InputError(f"{where}: unknown key {shown(unknown[0])}; known are {known}")
     try:
         for key in ("positions", "damaged"):
             if not isinstance(entry.get(key), list):
                 raise InputError(f"{key!r} must be a list")
         default = Physics()
         physics = Physics(
-            **{k: _positive(k, entry.get(k, getattr(default, k))) for k in ("range_m", "speed_mps", "step_s")}
+            **{k: positive(k, entry.get(k, getattr(default, k))) for k in ("range_m", "speed_mps", "step_s")}
         )
         return make_scenario(
             name,
@@ -267,7 +234,7 @@ def scenario_from_json(entry: Any, where: str) -> Scenario:
             budget_steps=entry.get("budget_steps"),
         )
     except InputError as error:
-        raise InputError(f"{where} ({name!r}): {error}") from None
+        raise InputError(f"{where}: {error}") from None
 
 
 def load_scenarios(path: str | Path) -> list[Scenario]:
@@ -275,7 +242,7 @@ def load_scenarios(path: str | Path) -> list[Scenario]:
     path = Path(path)
     try:
         content = json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: no JSON, or an integer beyond 4300 digits
         raise InputError(f"{path} is not JSON: {error}") from None
     if not isinstance(content, dict) or not isinstance(content.get("scenarios"), list):
         raise InputError(f'{path}: must be an object {{"scenarios": [...]}}')
@@ -285,7 +252,7 @@ def load_scenarios(path: str | Path) -> list[Scenario]:
     seen: set[str] = set()
     for scenario in scenarios:
         if scenario.id in seen:
-            raise InputError(f"{path}: the id {scenario.id!r} occurs twice; ids must be unique")
+            raise InputError(f"{path}: the id {shown(scenario.id)} occurs twice; ids must be unique")
         seen.add(scenario.id)
     return scenarios
 

@@ -13,8 +13,8 @@ SMALL = 24  # up to here Prim's algorithm is faster than a Delaunay triangulatio
 def spanning_tree(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Euclidean minimum spanning tree of n points in O(n log n).
 
-    The tree is a subset of the Delaunay triangulation. Coincident points, which the triangulation drops, are tied to the
-    vertex that stands for them; point sets without a triangulation (all on a line) go to Prim's algorithm.
+    The tree is a subset of the Delaunay triangulation. Coincident points, which the triangulation drops, are tied to
+    the vertex that stands for them; point sets without a triangulation (all on a line) go to Prim's algorithm.
 
     Args:
         points: (n, 2) m, finite.

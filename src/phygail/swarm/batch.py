@@ -1,0 +1,263 @@
+"""Many worlds at once, for training: the arithmetic of `swarm.dynamics` on padded arrays.
+
+Only the alive have rows, so the cost follows their number and not the size of the swarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from phygail.config import CONTACT_M, CONTACT_TOLERANCE_M, InputError
+from phygail.swarm.batch_cases import Cases, stack_cases
+from phygail.swarm.batch_links import BatchLinks, find_batch_links
+from phygail.swarm.dynamics import project_speed
+from phygail.swarm.safety import filter_near
+from phygail.swarm.scenario import Scenario
+from phygail.swarm.state import SwarmState
+
+MOST_CONNECTED_DRAWS = 1000  # draws in a row with a connected swarm before a source of scenarios counts as hopeless
+
+
+@dataclass(frozen=True, eq=False)
+class BatchState:
+    """B swarms in flight; immutable. Padding has position and velocity 0.
+
+    Attributes:
+        scenarios: The B cases. cases: Their constants, stacked.
+        positions: (B, n, 2) m, world frame; row r of world b is UAV scenarios[b].alive[r].
+        velocities: (B, n, 2) m/s, executed in the step before.
+        steps: (B,) int, executed moves.
+    """
+
+    scenarios: tuple[Scenario, ...]
+    cases: Cases
+    positions: np.ndarray
+    velocities: np.ndarray
+    steps: np.ndarray
+
+    def __post_init__(self) -> None:
+        for array in (self.positions, self.velocities, self.steps):
+            array.setflags(write=False)
+
+    @property
+    def rows(self) -> int:
+        """Rows per world, n."""
+        return self.positions.shape[1]
+
+    @property
+    def mask(self) -> np.ndarray:
+        """(B, n) bool, the rows of alive UAVs."""
+        return self.cases.mask.T
+
+    @cached_property
+    def links(self) -> BatchLinks:
+        """The radio networks at this instant; computed once."""
+        return find_batch_links(self.positions, self.cases)
+
+    @property
+    def adjacency(self) -> np.ndarray:
+        """(B, n, n) bool, links."""
+        return self.links.linked.transpose(2, 0, 1)
+
+    @cached_property
+    def distances(self) -> np.ndarray:
+        """(B, n, n) m; meaningless for padding."""
+        return np.sqrt(self.links.squared).transpose(2, 0, 1)
+
+    @property
+    def subnet(self) -> np.ndarray:
+        """(B, n) int, labels in the order of their lowest rows; -1 for padding."""
+        return self.links.subnet.T
+
+    @property
+    def count(self) -> np.ndarray:
+        """(B,) int, number of subnets."""
+        return self.links.count
+
+    @cached_property
+    def contacts(self) -> np.ndarray:
+        """(B,) int, pairs in contact."""
+        close = self.links.squared < (CONTACT_M - CONTACT_TOLERANCE_M) ** 2
+        return (close & self.cases.pairs).sum(axis=(0, 1)) // 2
+
+    @property
+    def terminated(self) -> np.ndarray:
+        """(B,) bool, the network is one: success."""
+        return self.count == 1
+
+    @property
+    def truncated(self) -> np.ndarray:
+        """(B,) bool, the budget is used up and the network still split."""
+        return (self.steps >= self.cases.budget_steps) & ~self.terminated
+
+    def world(self, b: int) -> SwarmState:
+        """World b by itself."""
+        alive = len(self.scenarios[b].spots)
+        return SwarmState(self.scenarios[b], self.positions[b, :alive], self.velocities[b, :alive], int(self.steps[b]))
+
+
+def initial_batch(scenarios: Sequence[Scenario], least_rows: int = 0) -> BatchState:
+    """The swarms right after the damage, at rest, with at least `least_rows` rows per world."""
+    cases = stack_cases(scenarios, least_rows)
+    positions = np.zeros((len(scenarios), len(cases.mask), 2))
+    for b, scenario in enumerate(scenarios):
+        positions[b, : len(scenario.spots)] = scenario.spots
+    return BatchState(
+        tuple(scenarios), cases, positions, np.zeros_like(positions), np.zeros(len(scenarios), dtype=np.intp)
+    )
+
+
+def step_batch(state: BatchState, velocities: np.ndarray, *, safety: bool = False) -> BatchState:
+    """All worlds one step later; equal to `dynamics.step` in each, bit for bit.
+
+    Args:
+        state: Now.
+        velocities: (B, n, 2) m/s, commands; those of padding are ignored.
+        safety: Pass the commands through the buffered Voronoi filter.
+    """
+    if np.shape(velocities) != state.positions.shape:
+        raise InputError(f"velocities have shape {np.shape(velocities)}, the worlds need {state.positions.shape}")
+    cases = state.cases
+    executed = project_speed(velocities, cases.speed_mps[:, None, None])
+    executed[~state.mask] = 0.0
+    if safety:
+        executed = _filter(state, executed)
+    positions = state.positions + executed * cases.step_s[:, None, None]
+    return BatchState(state.scenarios, cases, positions, executed, state.steps + 1)
+
+
+def _filter(state: BatchState, velocities: np.ndarray) -> np.ndarray:
+    """`safety.filter_velocities` in all worlds at once: their rows one below the other, pairs within worlds only."""
+    cases, n = state.cases, state.rows
+    near = (state.links.squared <= cases.near_m**2) & cases.pairs
+    world, i, j = np.nonzero(np.triu(near.transpose(2, 0, 1)))
+    pairs = np.stack([world * n + i, world * n + j], axis=1)
+    positions = state.positions.reshape(-1, 2)
+    offsets = positions[pairs[:, 0]] - positions[pairs[:, 1]]
+    distances = np.hypot(offsets[:, 0], offsets[:, 1])
+    speed, step_s = np.repeat(cases.speed_mps, n), np.repeat(cases.step_s, n)
+    return filter_near(positions, velocities.reshape(-1, 2), pairs, distances, speed, step_s).reshape(velocities.shape)
+
+
+def replace_worlds(state: BatchState, where: np.ndarray, fresh: BatchState, least_rows: int = 0) -> BatchState:
+    """The batch with its worlds `where` ((k,) int) replaced by the k worlds of `fresh`.
+
+    The number of rows follows the largest world that is left. As long as it stays, constants and links of the worlds
+    that fly on are kept rather than computed again.
+    """
+    scenarios = list(state.scenarios)
+    for b, scenario in zip(where, fresh.scenarios, strict=True):
+        scenarios[b] = scenario
+    rows = max(least_rows, *(len(s.spots) for s in scenarios))
+    same = rows == state.rows == fresh.rows
+    positions, velocities = _resized(state.positions, rows), _resized(state.velocities, rows)
+    positions[where], velocities[where] = _resized(fresh.positions, rows), _resized(fresh.velocities, rows)
+    steps = state.steps.copy()
+    steps[where] = fresh.steps
+    cases = _spliced(state.cases, where, fresh.cases) if same else stack_cases(scenarios, rows)
+    batch = BatchState(tuple(scenarios), cases, positions, velocities, steps)
+    if same and "links" in vars(state):
+        vars(batch)["links"] = _spliced(state.links, where, fresh.links)  # fills the cached property
+    return batch
+
+
+def _resized(array: np.ndarray, rows: int) -> np.ndarray:
+    """A copy of (B, n, 2) with padding added or cut so that there are `rows` rows."""
+    resized = np.zeros((len(array), rows, 2))
+    kept = min(rows, array.shape[1])
+    resized[:, :kept] = array[:, :kept]
+    return resized
+
+
+_Stacked = TypeVar("_Stacked", Cases, BatchLinks)
+
+
+def _spliced(old: _Stacked, where: np.ndarray, new: _Stacked) -> _Stacked:
+    """A copy of `old` whose worlds `where` are those of `new`."""
+    arrays = []
+    for field in fields(old):
+        array = getattr(old, field.name).copy()
+        array[..., where] = getattr(new, field.name)
+        arrays.append(array)
+    return type(old)(*arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class BatchStep:
+    """What one step of a `BatchWorld` did.
+
+    Attributes:
+        flown: Right after the step, before any reset: final positions, steps and scenarios of the episodes that ended.
+        state: What to act on next: worlds whose episode ended hold the next scenario.
+        terminated: (B,) bool. truncated: (B,) bool, of `flown`.
+    """
+
+    flown: BatchState
+    state: BatchState
+    terminated: np.ndarray
+    truncated: np.ndarray
+
+
+class BatchWorld:
+    """B worlds that never stop: whenever an episode ends, the next scenario takes its place.
+
+    Scenarios that are connected from the start have no step to learn from and are passed over.
+
+    Attributes:
+        state: Now.
+    """
+
+    def __init__(
+        self,
+        source: Callable[[], Scenario] | Iterable[Scenario],
+        worlds: int,
+        *,
+        safety: bool = False,
+        least_rows: int = 0,
+    ) -> None:
+        """Fill the worlds.
+
+        Args:
+            source: Gives the next scenario: a function, or anything to iterate over.
+            worlds: B.
+            safety: Filter every command (METHODS 8.3).
+            least_rows: Rows per world at least; as many as the largest swarm ever has keep all shapes constant.
+        """
+        self._draw = source if callable(source) else iter(source).__next__
+        self._safety = safety
+        self._least_rows = least_rows
+        self.state = self._fresh(worlds, least_rows)
+
+    def step(self, velocities: np.ndarray) -> BatchStep:
+        """Fly one step ((B, n, 2) m/s) and reset the worlds whose episode ended."""
+        flown = step_batch(self.state, velocities, safety=self._safety)
+        terminated, truncated = flown.terminated, flown.truncated
+        ended = np.flatnonzero(terminated | truncated)
+        self.state = flown
+        if len(ended):
+            self.state = replace_worlds(flown, ended, self._fresh(len(ended), flown.rows), self._least_rows)
+        return BatchStep(flown, self.state, terminated, truncated)
+
+    def _fresh(self, worlds: int, least_rows: int) -> BatchState:
+        """The initial state of that many split scenarios."""
+        scenarios = [self._next() for _ in range(worlds)]
+        for _ in range(MOST_CONNECTED_DRAWS):
+            batch = initial_batch(scenarios, least_rows)
+            if not batch.terminated.any():
+                return batch
+            for b in np.flatnonzero(batch.terminated):
+                scenarios[b] = self._next()
+        raise InputError(
+            f"{MOST_CONNECTED_DRAWS} scenarios in a row are connected: give scenarios whose swarm is split"
+        )
+
+    def _next(self) -> Scenario:
+        try:
+            return self._draw()
+        except StopIteration:
+            raise InputError("there are no scenarios left: give a source that does not end") from None

@@ -1,0 +1,96 @@
+import time
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import pdist
+
+from phygail.config import InputError, Physics
+from phygail.swarm.formation import check_size, draw_layout, width_for
+from phygail.swarm.links import find_links, near_pairs
+
+
+@pytest.mark.parametrize("uavs", [2, 3, 4, 7, 19, 20, 21, 50, 99, 200, 500, 2000, 10_000])
+def test_a_layout_is_apart_connected_and_inside_the_map(uavs):
+    layout = draw_layout(uavs, np.random.default_rng(uavs))
+    assert layout.shape == (uavs, 2)
+    assert layout.min() >= 0
+    assert layout.max() <= width_for(uavs)
+    assert find_links(layout, 120.0).connected
+    assert not (near_pairs(layout, 10.0)[1] < 10.0).any()
+
+
+def test_distances_of_a_layout_by_brute_force():
+    for seed in range(20):
+        assert pdist(draw_layout(60, np.random.default_rng(seed))).min() >= 10.0
+
+
+def test_the_largest_swarm_is_drawn_in_seconds():
+    started = time.process_time()
+    draw_layout(10_000, np.random.default_rng(5))
+    assert time.process_time() - started < 10
+
+
+def test_widths_are_those_of_the_paper_and_keep_its_density_between():
+    assert [width_for(n) for n in (20, 50, 100, 200, 500)] == [320.0, 500.0, 750.0, 1000.0, 1600.0]
+    assert width_for(5) == pytest.approx(160.0)  # 320 sqrt(5/20)
+    assert width_for(80) == pytest.approx(500 * np.sqrt(80 / 50))
+    assert width_for(2000) == pytest.approx(3200.0)  # 1600 sqrt(4)
+
+
+@pytest.mark.parametrize(("uavs", "width"), [(2, 3.0), (20, 30.0), (100, 60.0), (2000, 500.0), (10_000, 10.0)])
+def test_a_swarm_that_does_not_fit_is_refused_in_seconds(uavs, width):
+    started = time.process_time()
+    with pytest.raises(InputError, match=rf"{uavs} UAVs do not fit 10 m apart into a map {width:g} m wide: use fewer"):
+        draw_layout(uavs, np.random.default_rng(0), width)
+    assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize("width", [12.0, 25.0])
+def test_a_tight_map_that_fits_is_filled(width):
+    fits = {12.0: 2, 25.0: 4}[width]
+    assert pdist(draw_layout(fits, np.random.default_rng(0), width)).min() >= 10.0
+
+
+@pytest.mark.parametrize(("uavs", "width"), [(2, 1e6), (20, 5000.0), (500, 1e7), (10_000, 1e6)])
+def test_a_map_too_wide_for_one_network_is_refused_in_seconds(uavs, width):
+    started = time.process_time()
+    with pytest.raises(InputError, match=r"stay split on a map .* wide: use more UAVs"):
+        draw_layout(uavs, np.random.default_rng(0), width)
+    assert time.process_time() - started < 10
+
+
+def test_a_radio_below_the_separation_never_makes_a_network():
+    with pytest.raises(InputError, match="radio range of 9 m stay split"):
+        draw_layout(20, np.random.default_rng(0), physics=Physics(range_m=9.0))
+
+
+def test_the_radio_range_decides_what_is_connected():
+    short = Physics(range_m=60.0)
+    assert find_links(draw_layout(100, np.random.default_rng(0), 300.0, short), 60.0).connected
+
+
+@pytest.mark.parametrize("uavs", [-1, 0, 1, 10_001])
+def test_swarm_sizes_are_bounded(uavs):
+    with pytest.raises(InputError, match=f"a swarm of {uavs} UAVs: choose from 2 to 10,000"):
+        check_size(uavs)
+    with pytest.raises(InputError):
+        draw_layout(uavs, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("width", [0.0, -5.0, float("nan"), float("inf"), 1e300])
+def test_a_width_is_bounded(width):
+    with pytest.raises(InputError, match=r"width .*: choose from 1e-06 to 1e\+07"):
+        draw_layout(20, np.random.default_rng(0), width)
+
+
+def test_equal_seeds_draw_equal_layouts_and_other_seeds_others():
+    a, b, c = (draw_layout(3000, np.random.default_rng(seed)) for seed in (4, 4, 5))
+    assert np.array_equal(a, b)
+    assert not np.array_equal(a, c)
+
+
+def test_layouts_are_uniform():
+    """A quarter of the UAVs stands in each quarter of the map, within five standard deviations of 8,000 draws."""
+    points = np.vstack([draw_layout(100, np.random.default_rng(s)) for s in range(80)]) > 375.0
+    quarters = np.bincount(points[:, 0] * 2 + points[:, 1], minlength=4)
+    assert np.abs(quarters - 2000).max() < 5 * np.sqrt(8000 * 0.25 * 0.75)
