@@ -1,1 +1,1 @@
-
+"""Grids of scenarios, comparisons of methods, summaries, tables and figures."""

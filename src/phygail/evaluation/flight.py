@@ -1,0 +1,185 @@
+"""One episode of a comparison: from a task to its row."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from phygail import __version__
+from phygail.evaluation.grid import Grid, Listed
+from phygail.evaluation.roster import load_methods, takes_policy
+from phygail.evaluation.rows import ERROR, Row
+from phygail.methods.base import Method, controller, make_method
+from phygail.rng import generator
+from phygail.swarm.bounds import bound_steps
+from phygail.swarm.episode import Episode, fly
+from phygail.swarm.scenario import Scenario
+from phygail.swarm.state import initial_state
+
+TIMEOUT = "timeout"  # flag of an episode that took longer than it may
+_DECIMALS = 9  # of times: 137 steps of 0.1 s are 13.7 s, not 13.700000000000001 s
+_CACHED = 8  # drawn scenarios a worker remembers: drawing one can cost more than flying it
+
+
+@dataclass(frozen=True)
+class Job:
+    """What every worker of a comparison knows.
+
+    Attributes:
+        cases: The scenarios; workers draw those of a grid themselves.
+        methods: Names.
+        safety: Whether every command is filtered.
+        timeout_s: Wall time per episode, if limited.
+        policy: Policy file for the methods that take one.
+        files: Python files that register methods. modules: Modules that do.
+    """
+
+    cases: Grid | Listed
+    methods: tuple[str, ...]
+    safety: bool = False
+    timeout_s: float | None = None
+    policy: Path | None = None
+    files: tuple[Path, ...] = ()
+    modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Task:
+    """One episode.
+
+    Attributes:
+        index: Number of the scenario.
+        method: Name.
+        verdict: Set when the episode was given up (its worker hung or died): the flag of its row; nothing is flown.
+    """
+
+    index: int
+    method: str
+    verdict: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A finished row, and for the error log what went wrong."""
+
+    task: Task
+    row: Row
+    details: str = ""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario with what all methods share."""
+
+    scenario: Scenario
+    subnets: int
+    bound: int
+
+
+def make_case(scenario: Scenario) -> Case:
+    """Count the subnets and work out the bound."""
+    subnets = initial_state(scenario).links.count
+    return Case(scenario, subnets, bound_steps(scenario.spots, scenario.physics))
+
+
+def prepare(job: Job) -> None:
+    """Import what the job needs and make each method once, so that a missing extra or a bad policy shows at once."""
+    load_methods(job.files)
+    for module in job.modules:
+        importlib.import_module(module)
+    for name in job.methods:
+        make_method(name, generator(0, "probe"), **_options(name, job.policy))
+
+
+def case_reader(job: Job) -> Callable[[int], Case]:
+    """A function that makes cases by number and remembers the last few."""
+    return functools.lru_cache(maxsize=_CACHED)(lambda index: make_case(job.cases.scenario(index)))
+
+
+def fly_case(
+    scenario: Scenario,
+    name: str,
+    *,
+    safety: bool = False,
+    policy: Path | None = None,
+    timeout_s: float | None = None,
+    record: bool = False,
+) -> tuple[Episode, Method]:
+    """Fly one method; its randomness depends on the scenario and its own name only."""
+    method = make_method(name, generator(scenario.seed or 0, "method", name, scenario.id), **_options(name, policy))
+    episode = fly(scenario, controller(method, scenario), safety=safety, record=record, timeout_s=timeout_s)
+    return episode, method
+
+
+def fly_task(job: Job, task: Task, read_case: Callable[[int], Case]) -> Result:
+    """The row of one episode. Whatever a method raises becomes a failed row, never a lost one."""
+    case = read_case(task.index)
+    facts = case_row(case, task.method, safety=job.safety, policy=job.policy)
+    if task.verdict:
+        return Result(task, facts | {"flag": task.verdict}, f"given up: {task.verdict}")
+    try:
+        episode, method = fly_case(
+            case.scenario, task.method, safety=job.safety, policy=job.policy, timeout_s=job.timeout_s
+        )
+        return Result(task, facts | episode_row(episode, method))
+    except Exception as error:  # a method from outside may raise anything
+        return Result(task, facts | {"flag": f"{ERROR}{type(error).__name__}"}, traceback.format_exc())
+
+
+def case_row(case: Case, name: str, *, safety: bool, policy: Path | None) -> Row:
+    """What is known before the flight; the outcome is filled in as the failure that an error would be."""
+    scenario = case.scenario
+    budget = scenario.budget_steps
+    return {
+        "scenario": scenario.id,
+        "method": name,
+        "uavs": scenario.uavs,
+        "damaged": len(scenario.damaged),
+        "alive": len(scenario.alive),
+        "subnets": case.subnets,
+        "converged": 0,
+        "steps": budget,
+        "time_s": round(budget * scenario.physics.step_s, _DECIMALS),
+        "bound_steps": case.bound,
+        "contact_events_per_uav": None,
+        "contact_rate_raw": None,
+        "contact_rate_capped": None,
+        "distance_m_per_uav": None,
+        "max_speed_mps": None,
+        "first_action_ms": None,
+        "solve_s": None,
+        "seed": scenario.seed,
+        "safety": "on" if safety else "off",
+        "variant": policy.stem if policy is not None and takes_policy(name) else "",
+        "flag": "",
+        "version": __version__,
+    }
+
+
+def episode_row(episode: Episode, method: Method) -> Row:
+    """The cells that the flight decides."""
+    metrics, scenario = episode.metrics, episode.scenario
+    late = not episode.terminated and episode.steps < scenario.budget_steps
+    flags = [" ".join(method.flag.split()), TIMEOUT if late else ""]
+    return {
+        "converged": int(episode.terminated),
+        "steps": episode.scored_steps,
+        "time_s": round(episode.scored_steps * scenario.physics.step_s, _DECIMALS),
+        "contact_events_per_uav": metrics.contact_events_per_uav,
+        "contact_rate_raw": metrics.contact_rate_raw,
+        "contact_rate_capped": metrics.contact_rate_capped,
+        "distance_m_per_uav": metrics.distance_m_per_uav,
+        "max_speed_mps": metrics.max_speed_mps,
+        "first_action_ms": round(episode.first_action_s * 1e3, 4),
+        "solve_s": round(episode.solve_s, 6),
+        "flag": ";".join(filter(None, flags)),
+    }
+
+
+def _options(name: str, policy: Path | None) -> dict[str, Any]:
+    return {"policy": policy} if policy is not None and takes_policy(name) else {}

@@ -1,0 +1,145 @@
+"""The folder of a comparison: what it holds, whether a run may resume in it, and that only one run writes to it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from phygail import __version__
+from phygail.config import InputError
+from phygail.evaluation.flight import TIMEOUT, Job
+from phygail.evaluation.grid import Grid
+from phygail.evaluation.rows import Row, key_of, read_rows, save_rows
+from phygail.files import make_folder, read_text, write_text
+from phygail.swarm.scenario import scenario_to_json
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system: two runs at once are then the user's affair
+    fcntl = None  # type: ignore[assignment]
+
+
+def resolved_config(job: Job) -> dict[str, Any]:
+    """All that decides the rows. Files enter by their content, so a moved file is the same and a changed one is not."""
+    return {
+        **_describe_cases(job),
+        "methods": sorted(job.methods),
+        "safety": "on" if job.safety else "off",
+        "policy": _digest(job.policy.read_bytes()) if job.policy else None,
+        "plugins": sorted(_digest(file.read_bytes()) for file in job.files),
+    }
+
+
+def _describe_cases(job: Job) -> dict[str, Any]:
+    cases = job.cases
+    if isinstance(cases, Grid):
+        return {"uavs": list(cases.uavs), "damage": list(cases.damage), "cases": cases.cases, "seed": cases.seed}
+    entries = [[scenario_to_json(s), s.seed] for s in cases.given]
+    return {"scenarios": len(entries), "content": _digest(json.dumps(entries).encode())}
+
+
+def _digest(content: bytes) -> str:
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+class RunFolder:
+    """DIR/run.json, DIR/rows.csv and what is made from them.
+
+    Args:
+        path: DIR.
+        config: What decides the rows; a folder holds one.
+    """
+
+    def __init__(self, path: Path, config: dict[str, Any]) -> None:
+        self.path = path
+        self.config = config
+        self.rows_path = path / "rows.csv"
+        self._record = path / "run.json"
+
+    def check(self) -> dict[str, Any] | None:
+        """The record of an earlier run of the same config, None in a fresh folder; another config is refused."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"cannot write to {self.path}: it is a file; name a folder")
+        if not self._record.exists():
+            if self.rows_path.exists():
+                raise InputError(f"{self.path} holds rows.csv but no run.json: choose another folder")
+            return None
+        try:
+            earlier = json.loads(read_text(self._record))
+            version, config = earlier["version"], dict(earlier["config"])
+        except (json.JSONDecodeError, KeyError, TypeError, ValueError):
+            raise InputError(f"{self._record} is not the record of a comparison: choose another folder") from None
+        if version != __version__:
+            raise InputError(f"{self.path} was made by phygail {version}, this is {__version__}: choose another folder")
+        for key in dict.fromkeys([*self.config, *config]):
+            before, now = config.get(key), self.config.get(key)
+            if before != now:
+                raise InputError(
+                    f"{self.path} holds another run ({key} was {_shorten(before)}, now {_shorten(now)}): "
+                    "choose another folder or repeat the command in its run.json"
+                )
+        return dict(earlier)
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Make the folder and keep other runs out of it; the lock ends with the process, however that ends."""
+        make_folder(self.path)
+        handle = os.open(self.path, os.O_RDONLY)
+        try:
+            self._lock(handle)
+            yield
+        finally:
+            os.close(handle)
+
+    def _lock(self, handle: int) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(f"another run is writing to {self.path}: wait for it or choose another folder") from None
+
+    def resume(self, about: dict[str, Any]) -> list[Row]:
+        """The finished rows; afterward rows.csv holds exactly these and run.json says what runs now.
+
+        Args:
+            about: What may differ between a run and its resumption: command, workers, timeout.
+        """
+        earlier = self.check()
+        rows = read_rows(self.rows_path) if self.rows_path.exists() else []
+        for row in rows:
+            if row["version"] != __version__:
+                raise InputError(
+                    f"{self.rows_path} holds rows of phygail {row['version']}, this is {__version__}: "
+                    "choose another folder"
+                )
+        if earlier and earlier.get("run", {}).get("timeout_s") != about["timeout_s"]:
+            # Whoever changes the limit wants those that met it flown again.
+            rows = [row for row in rows if TIMEOUT not in row["flag"].split(";")]
+        rows = list({key_of(row): row for row in rows}.values())
+        record = {"version": __version__, "config": self.config, "run": about}
+        write_text(self._record, json.dumps(record, indent=2) + "\n")
+        save_rows(self.rows_path, rows)
+        return rows
+
+    def log_error(self, row: Row, details: str) -> None:
+        """Append what a method raised to errors.log."""
+        with (self.path / "errors.log").open("a", encoding="utf-8") as log:
+            log.write(f"{row['scenario']} {row['method']} {row['flag']}\n{details.rstrip()}\n\n")
+
+    def discard(self) -> None:
+        """Take back what a run that cannot go on has written."""
+        for name in ("run.json", "rows.csv", "errors.log"):
+            (self.path / name).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.path.rmdir()
+
+
+def _shorten(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."

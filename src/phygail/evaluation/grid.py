@@ -1,0 +1,203 @@
+"""The experiment grid as data: swarm sizes x damage ratios x cases, each scenario drawn from its own coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from typing import Protocol
+
+from phygail.config import InputError
+from phygail.rng import generator
+from phygail.swarm.damage import damage_count
+from phygail.swarm.formation import check_size
+from phygail.swarm.scenario import Scenario, draw_scenario
+
+MOST_VALUES = 10_000  # of one list or range: more is a slip of the keyboard
+MOST_DIGITS = 9  # before the decimal point
+MOST_CASES = 100_000  # per cell
+LARGEST_SEED = 2**63 - 1  # seeds stand in a column of 64-bit numbers
+PERMILLE = 1000  # damage ratios are whole permille: the ratio stands in the id and in the seed of a scenario
+DRAWN_ID = r"^n\d{4,}-d(\d\.\d{3})-c\d{3,}-s\d+$"  # ids of drawn scenarios; the group is the damage ratio
+
+
+class Cases(Protocol):
+    """Numbered scenarios that a worker can make on its own."""
+
+    def ids(self) -> list[str]:
+        """The id of every scenario, by number."""
+
+    def sizes(self) -> list[int]:
+        """The swarm size of every scenario, by number."""
+
+    def scenario(self, index: int) -> Scenario:
+        """Scenario number `index`."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every combination of swarm size and damage ratio, `cases` times, numbered in that order.
+
+    A scenario depends on (seed, N, damage, case) and nothing else: not on the rest of the grid, not on the order.
+
+    Attributes:
+        uavs: Swarm sizes N.
+        damage: Damage ratios, at most three decimals.
+        cases: Scenarios per cell.
+        seed: Non-negative.
+    """
+
+    uavs: tuple[int, ...]
+    damage: tuple[float, ...]
+    cases: int
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.uavs or not self.damage:
+            raise InputError("the grid is empty: give at least one swarm size and one damage ratio")
+        if not 1 <= self.cases <= MOST_CASES:
+            raise InputError(f"{self.cases} cases per cell: choose from 1 to {MOST_CASES:,}")
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise InputError(f"seed {self.seed}: choose from 0 to {LARGEST_SEED:,}")
+        for name, values in (("swarm size", self.uavs), ("damage ratio", self.damage)):
+            if len(set(values)) < len(values):
+                raise InputError(f"a {name} is listed twice in {', '.join(map(str, values))}: list each once")
+        for uavs in self.uavs:
+            check_size(uavs)
+            for ratio in self.damage:
+                _check_cell(uavs, ratio)
+
+    def __len__(self) -> int:
+        return len(self.uavs) * len(self.damage) * self.cases
+
+    def cell(self, index: int) -> tuple[int, float, int]:
+        """(N, damage ratio, case) of scenario number `index`."""
+        rest, case = divmod(index, self.cases)
+        size, ratio = divmod(rest, len(self.damage))
+        return self.uavs[size], self.damage[ratio], case
+
+    def ids(self) -> list[str]:
+        return [drawn_id(*self.cell(i), self.seed) for i in range(len(self))]
+
+    def sizes(self) -> list[int]:
+        return [self.cell(i)[0] for i in range(len(self))]
+
+    def scenario(self, index: int) -> Scenario:
+        """Draw scenario number `index`; a cell that does not split says so."""
+        uavs, ratio, case = self.cell(index)
+        rng = generator(self.seed, "scenario", uavs, _permille(ratio), case)
+        return draw_scenario(uavs, ratio, rng, name=drawn_id(uavs, ratio, case, self.seed), seed=self.seed)
+
+    def scenarios(self) -> list[Scenario]:
+        """All scenarios of the grid."""
+        return [self.scenario(i) for i in range(len(self))]
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """Scenarios that were given, not drawn."""
+
+    given: tuple[Scenario, ...]
+
+    def __post_init__(self) -> None:
+        if not self.given:
+            raise InputError("no scenario was given: give at least one")
+        seen: set[str] = set()
+        for scenario in self.given:
+            # A line break would tear a row of the CSV, a lone surrogate cannot be written at all.
+            if not scenario.id.isprintable() or not scenario.id.strip():
+                raise InputError(f"the scenario id {scenario.id!r} cannot be printed: use letters, digits and signs")
+            if scenario.id in seen:
+                raise InputError(f"the scenario id {scenario.id!r} occurs twice: ids must be unique")
+            seen.add(scenario.id)
+
+    def ids(self) -> list[str]:
+        return [s.id for s in self.given]
+
+    def sizes(self) -> list[int]:
+        return [s.uavs for s in self.given]
+
+    def scenario(self, index: int) -> Scenario:
+        # A copy through the constructor: arrays that traveled between processes are write-protected again.
+        return replace(self.given[index])
+
+
+def as_cases(source: Grid | Iterable[Scenario]) -> Grid | Listed:
+    """A grid as it is, scenarios as a list."""
+    return source if isinstance(source, Grid) else Listed(tuple(source))
+
+
+def drawn_id(uavs: int, ratio: float, case: int, seed: int) -> str:
+    """E.g. n0100-d0.250-c003-s0."""
+    return f"n{uavs:04d}-d{ratio:.3f}-c{case:03d}-s{seed}"
+
+
+def _permille(ratio: float) -> int:
+    return round(ratio * PERMILLE)
+
+
+def _check_cell(uavs: int, ratio: float) -> None:
+    lost = damage_count(uavs, ratio)  # refuses ratios outside 0..1
+    if abs(ratio * PERMILLE - _permille(ratio)) > 1e-9:
+        raise InputError(f"damage ratio {ratio}: give at most three decimals")
+    if lost == 0:
+        raise InputError(
+            f"{uavs} UAVs with damage {ratio:g} lose nobody, so the swarm cannot split: "
+            "choose a larger swarm or a higher damage ratio"
+        )
+
+
+# --- lists and ranges of the command line ----------------------------------------------------------------------------
+
+
+def parse_numbers(text: str, flag: str) -> tuple[float, ...]:
+    """`0.25,0.5` or `0.05:0.95:0.1` (b included) or a mix, exact in decimals.
+
+    Args:
+        text: What the user wrote.
+        flag: Where, for the error.
+    """
+    return tuple(float(value) for value in _decimals(text, flag))
+
+
+def parse_whole(text: str, flag: str) -> tuple[int, ...]:
+    """As `parse_numbers`, for whole numbers such as `100,200` or `20:100:20`."""
+    values = _decimals(text, flag)
+    for value in values:
+        if value != value.to_integral_value():
+            raise InputError(f"{flag} {text}: {value} is not a whole number; give e.g. 100,200 or 20:100:20")
+    return tuple(int(value) for value in values)
+
+
+def _decimals(text: str, flag: str) -> list[Decimal]:
+    values: list[Decimal] = []
+    for part in text.split(","):
+        bounds = [_decimal(number, text, flag) for number in part.split(":")]
+        if len(bounds) == 1:
+            values += bounds
+        elif len(bounds) == 3:
+            values += _range(*bounds, text=text, flag=flag)
+        else:
+            raise InputError(f"{flag} {text}: {part!r} is no range; write first:last:step, e.g. 0.05:0.95:0.1")
+        if len(values) > MOST_VALUES:
+            raise InputError(f"{flag} {text}: more than {MOST_VALUES:,} values; choose a larger step")
+    return values
+
+
+def _decimal(number: str, text: str, flag: str) -> Decimal:
+    try:
+        value = Decimal(number.strip())
+    except InvalidOperation:
+        raise InputError(f"{flag} {text!r}: {number!r} is not a number; give e.g. 1,2 or first:last:step") from None
+    # By exponent: arithmetic on 1e999999999 would overflow.
+    if not value.is_finite() or not (value == 0 or -MOST_DIGITS <= value.adjusted() < MOST_DIGITS):
+        raise InputError(f"{flag} {text!r}: {number!r} is out of range; give numbers below a billion")
+    return value
+
+
+def _range(first: Decimal, last: Decimal, step: Decimal, *, text: str, flag: str) -> list[Decimal]:
+    if step <= 0 or last < first:
+        raise InputError(f"{flag} {text}: a range first:last:step needs first <= last and a step above 0")
+    if (last - first) / step > MOST_VALUES:
+        raise InputError(f"{flag} {text}: more than {MOST_VALUES:,} values; choose a larger step")
+    return [first + k * step for k in range(int((last - first) // step) + 1)]

@@ -1,0 +1,132 @@
+"""One raw row per episode: its columns, and the file that never loses a finished one.
+
+While a comparison runs, `rows.csv` is a journal: every finished row is appended, flushed and forced to disk. A line
+torn by a kill is dropped on resume. At the end the file is replaced by the same rows, sorted by scenario and method.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from phygail.config import InputError
+from phygail.files import write_text
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Row = dict[str, Any]
+Key = tuple[str, str]  # (scenario, method)
+
+# Column -> type, in the order of the file (DESIGN, rows.csv). Empty cells: the seed of scenarios from files, and what a
+# method that failed with an error did not live to show.
+COLUMNS: dict[str, type] = {
+    "scenario": str,
+    "method": str,
+    "uavs": int,  # N before the damage
+    "damaged": int,  # how many
+    "alive": int,
+    "subnets": int,  # right after the damage
+    "converged": int,  # 1 reconnected, 0 not: the mean is the convergence rate
+    "steps": int,  # executed moves; the whole budget for failures
+    "time_s": float,
+    "bound_steps": int,  # no method can need fewer
+    "contact_events_per_uav": float,
+    "contact_rate_raw": float,
+    "contact_rate_capped": float,
+    "distance_m_per_uav": float,
+    "max_speed_mps": float,
+    "first_action_ms": float,  # wall time of the first command
+    "solve_s": float,  # wall time of all commands
+    "seed": int,
+    "safety": str,  # on or off
+    "variant": str,  # policy file that a method was given, otherwise empty
+    "flag": str,  # fallback that fired, timeout, or error:<type>
+    "version": str,
+}
+TIMINGS = ("first_action_ms", "solve_s")  # the only columns that differ between two runs
+ERROR = "error:"  # how the flag of a method that raised begins
+
+
+def key_of(row: Mapping[str, Any]) -> Key:
+    """What a row is about."""
+    return row["scenario"], row["method"]
+
+
+def csv_text(rows: Iterable[Mapping[str, Any]], *, header: bool) -> str:
+    """Rows as CSV lines; floats in the shortest form that reads back exactly."""
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    if header:
+        writer.writerow(COLUMNS)
+    writer.writerows([["" if row[c] is None else row[c] for c in COLUMNS] for row in rows])
+    return lines.getvalue()
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The whole rows of a journal or finished file; a torn last line is left out, other damage is an error."""
+    try:
+        data = path.read_bytes()
+        # Cut before decoding: a kill can tear a line in the middle of a character.
+        text = data[: data.rfind(b"\n") + 1].decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}; choose another folder") from None
+    records = list(csv.reader(io.StringIO(text)))
+    if not records:
+        return []
+    if records[0] != list(COLUMNS):
+        raise InputError(f"{path} does not begin with the columns of a comparison: choose another folder")
+    rows = []
+    for number, record in enumerate(records[1:], start=2):
+        try:
+            rows.append(_parse(record))
+        except ValueError:
+            raise InputError(f"{path}, row {number} is damaged: delete this row and run again") from None
+    return rows
+
+
+def _parse(record: list[str]) -> Row:
+    return {
+        name: kind(cell) if cell or kind is str else None
+        for (name, kind), cell in zip(COLUMNS.items(), record, strict=True)
+    }
+
+
+def save_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Replace the file by these rows, sorted by scenario and method, whole or not at all."""
+    write_text(path, csv_text(sorted(rows, key=key_of), header=True))
+
+
+class Journal:
+    """Appends rows to a CSV file that begins with its header; returns only when they are on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", encoding="utf-8", newline="")
+
+    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write rows durably."""
+        try:
+            self._file.write(csv_text(rows, header=False))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise InputError(f"cannot write {self._file.name}: {error.strerror}; make room and run again") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+def frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """The rows as a polars frame, sorted by scenario and method."""
+    import polars as pl  # 0.3 s: only when a frame is wanted
+
+    kinds = {str: pl.String, int: pl.Int64, float: pl.Float64}
+    return pl.DataFrame(
+        [{c: row[c] for c in COLUMNS} for row in sorted(rows, key=key_of)],
+        schema={name: kinds[kind] for name, kind in COLUMNS.items()},
+    )

@@ -1,0 +1,120 @@
+"""Summaries as Markdown and as tables of the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+from rich.table import Table
+
+from phygail import __version__
+from phygail.evaluation.summary import split_cases, steps_by_damage, summarize
+
+NOTES = (
+    "Failures enter with their whole step budget. Best first: by convergence, then by pooled steps. "
+    "± is the half width of the 95 % normal confidence interval of the mean (1.96 s / √cases). "
+    "x bound is the sum of steps over the sum of lower bounds. "
+    "Contacts are the times a pair came closer than 10 m, per UAV; "
+    "the rates are pairs in contact per UAV and second, capped at 2 per case in the second column. "
+    "Rank: per case the mean of the ranks by success, time and capped contact rate, ties sharing the mean rank; "
+    "then the mean over cases."
+)
+NOTHING = "-"  # a cell without a value
+
+# Header, column of the summary, format.
+_COLUMNS: tuple[tuple[str, str, str], ...] = (
+    ("method", "method", ""),
+    ("cases", "cases", "d"),
+    ("reconnected", "convergence", ".1%"),
+    ("steps", "steps", ".1f"),
+    ("time s", "time_s", ".2f"),
+    ("std", "time_std_s", ".2f"),
+    ("±", "time_ci95_s", ".2f"),
+    ("x bound", "over_bound", ".2f"),
+    ("contacts", "contact_events_per_uav", ".3f"),
+    ("rate", "contact_rate_raw", ".3f"),
+    ("capped", "contact_rate_capped", ".3f"),
+    ("distance m", "distance_m_per_uav", ".1f"),
+    ("first action ms", "first_action_ms", ".2f"),
+    ("rank", "rank", ".2f"),
+)
+_BRIEF = ("method", "cases", "convergence", "steps", "time_s", "over_bound", "contact_events_per_uav", "rank")
+
+
+def cell_text(value: Any, form: str) -> str:
+    """A value in its format; a dash where there is none."""
+    return NOTHING if value is None or value != value else format(value, form)
+
+
+def overall_cells(summary: pl.DataFrame, only: Sequence[str] | None = None) -> tuple[list[str], list[list[str]]]:
+    """(header, rows) of a summary per method."""
+    columns = [c for c in _COLUMNS if only is None or c[1] in only]
+    rows = [[cell_text(row[name], form) for _, name, form in columns] for row in summary.iter_rows(named=True)]
+    return [title for title, _, _ in columns], rows
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown, first column left, the others right."""
+    rule = ["---"] + ["---:"] * (len(header) - 1)
+    escaped = [[cell.replace("|", "\\|") for cell in row] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in [list(header), rule, *escaped]) + "\n"
+
+
+def terminal_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table for the terminal, first column left, the others right."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for place, name in enumerate(header):
+        table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def summary_table(rows: pl.DataFrame) -> Table:
+    """The overall summary for the terminal."""
+    summary = summarize(rows)
+    return terminal_table("Overall, best first", *overall_cells(summary, _BRIEF))
+
+
+def summary_markdown(rows: pl.DataFrame, config: dict[str, Any], command: str) -> str:
+    """summary.md: how the rows were made, overall, per swarm size, mean steps per damage ratio."""
+    scenarios, split = rows["scenario"].n_unique(), split_cases(rows)
+    connected = scenarios - split["scenario"].n_unique()
+    parts = ["# Comparison\n", *_provenance(config, command, scenarios)]
+    if connected:
+        parts.append(f"{connected} of {scenarios} scenarios were already connected and are left out of every figure.\n")
+    if split.is_empty():
+        return "\n".join([*parts, "No scenario was split: there is nothing to compare.\n"])
+    parts += ["## Overall\n", markdown_table(*overall_cells(summarize(rows))), NOTES + "\n", "## By swarm size\n"]
+    by_size = summarize(rows, "uavs")
+    for uavs in by_size["uavs"].unique().sort():
+        part = by_size.filter(pl.col("uavs") == uavs)
+        parts += [f"### {uavs} UAVs\n", markdown_table(*overall_cells(part))]
+    parts += ["## Mean steps by damage ratio\n", markdown_table(*_damage_cells(rows))]
+    errors = int(rows["flag"].str.starts_with("error:").sum())
+    if errors:
+        parts.append(f"{errors} episodes failed with an error (flag `error:...` in rows.csv, details in errors.log).\n")
+    return "\n".join(parts)
+
+
+def _provenance(config: dict[str, Any], command: str, scenarios: int) -> list[str]:
+    if "uavs" in config:
+        source = (
+            f"UAVs {_listed(config['uavs'])}; damage {_listed(config['damage'])}; "
+            f"{config['cases']} cases per cell; seed {config['seed']}"
+        )
+    else:
+        source = f"{config['scenarios']} given scenarios ({config['content'][:19]}…)"
+    lines = [f"    {command}\n"] if command else []
+    return [*lines, f"phygail {__version__}. {source}; {scenarios} scenarios, safety {config['safety']}.\n"]
+
+
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(f"{v:g}" for v in values)
+
+
+def _damage_cells(rows: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
+    wide = steps_by_damage(rows)
+    header = ["method", *(f"{float(name):g}" for name in wide.columns[1:])]
+    return header, [[row[0], *(cell_text(v, ".1f") for v in row[1:])] for row in wide.iter_rows()]

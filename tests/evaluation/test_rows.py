@@ -1,0 +1,79 @@
+"""rows.csv: exact round trip, torn lines, damage."""
+
+from __future__ import annotations
+
+import pytest
+
+from phygail.config import InputError
+from phygail.evaluation.rows import COLUMNS, Journal, csv_text, frame, key_of, read_rows, save_rows
+
+DESIGN_HEADER = (
+    "scenario,method,uavs,damaged,alive,subnets,converged,steps,time_s,bound_steps,contact_events_per_uav,"
+    "contact_rate_raw,contact_rate_capped,distance_m_per_uav,max_speed_mps,first_action_ms,solve_s,seed,safety,variant,"
+    "flag,version"
+)
+
+
+def sample_row(scenario: str = "a", method: str = "m", **cells):
+    row = {name: {str: "", int: 3, float: 0.1 + 0.2}[kind] for name, kind in COLUMNS.items()}
+    return row | {"scenario": scenario, "method": method} | cells
+
+
+def test_the_header_is_the_one_of_the_contract():
+    assert csv_text([], header=True) == DESIGN_HEADER + "\n"
+
+
+def test_rows_survive_the_file_exactly(tmp_path):
+    rows = [sample_row('odd, "id"', seed=None), sample_row("é", contact_rate_raw=None, flag="a;b")]
+    save_rows(tmp_path / "rows.csv", rows)
+    assert read_rows(tmp_path / "rows.csv") == rows
+
+
+def test_saved_rows_are_sorted_by_scenario_and_method(tmp_path):
+    rows = [sample_row(s, m) for s, m in (("b", "x"), ("a", "y"), ("a", "x"))]
+    save_rows(tmp_path / "rows.csv", rows)
+    assert [key_of(r) for r in read_rows(tmp_path / "rows.csv")] == [("a", "x"), ("a", "y"), ("b", "x")]
+
+
+def test_a_line_torn_at_any_byte_costs_only_itself(tmp_path):
+    path = tmp_path / "rows.csv"
+    save_rows(path, [sample_row("ä1"), sample_row("ä2")])
+    data = path.read_bytes()
+    second = data.rindex(b"\n", 0, -1) + 1
+    for cut in range(second, len(data)):
+        path.write_bytes(data[:cut])
+        assert [r["scenario"] for r in read_rows(path)] == ["ä1"]
+
+
+def test_a_torn_header_means_no_rows(tmp_path):
+    path = tmp_path / "rows.csv"
+    for text in ("", "scenario,met"):
+        path.write_text(text)
+        assert read_rows(path) == []
+
+
+def test_damage_before_the_end_is_an_error_that_names_the_row(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        csv_text([sample_row("a")], header=True) + "torn,line\n" + csv_text([sample_row("b")], header=False)
+    )
+    with pytest.raises(InputError, match="row 3 is damaged"):
+        read_rows(path)
+    path.write_text("x,y\n1,2\n")
+    with pytest.raises(InputError, match="columns"):
+        read_rows(path)
+
+
+def test_appended_rows_are_on_disk_at_once(tmp_path):
+    path = tmp_path / "rows.csv"
+    save_rows(path, [])
+    journal = Journal(path)
+    journal.append([sample_row("a"), sample_row("b")])
+    assert [r["scenario"] for r in read_rows(path)] == ["a", "b"]
+    journal.close()
+
+
+def test_the_frame_has_the_columns_and_keeps_empty_cells_empty():
+    table = frame([sample_row(seed=None)])
+    assert table.columns == list(COLUMNS)
+    assert table["seed"].to_list() == [None]

@@ -1,0 +1,258 @@
+"""Comparisons: equal rows whatever happens on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+import phygail
+from phygail.config import InputError
+from phygail.evaluation.flight import TIMEOUT
+from phygail.evaluation.folder import RunFolder
+from phygail.evaluation.grid import Grid
+from phygail.evaluation.pool import LocalEngine
+from phygail.evaluation.rows import TIMINGS, csv_text, read_rows
+from phygail.evaluation.runner import compare
+from phygail.methods.base import METHODS, run_episode
+from phygail.rng import generator
+from phygail.swarm.scenario import make_scenario
+
+GRID = Grid((20,), (0.5, 0.8), 3)
+METHOD_NAMES = ("center-fly", "sidr")
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The rows of a run that nobody disturbed."""
+    return compare(GRID, METHOD_NAMES, tmp_path_factory.mktemp("run"), workers=1).drop(TIMINGS)
+
+
+@pytest.fixture
+def plugin(tmp_path):
+    """A function that writes a plugin with one method and forgets its method afterward."""
+    names = []
+
+    def write(name, body):
+        file = tmp_path / f"{name}.py"
+        file.write_text(
+            "import os, sys, time\nimport numpy as np\nfrom pathlib import Path\n"
+            "from phygail.methods.base import LocalMethod, register\n\n@register\nclass Mine(LocalMethod):\n"
+            f"    name = {name!r}\n    summary = 'test'\n\n    def act(self, view):\n" + textwrap.indent(body, " " * 8)
+        )
+        names.append(name)
+        return file
+
+    yield write
+    for name in names:
+        METHODS._entries.pop(name, None)
+        sys.modules.pop(f"phygail_plugin_{name}", None)
+
+
+def test_rows_are_those_of_single_episodes(undisturbed):
+    for row in undisturbed.iter_rows(named=True):
+        scenario = GRID.scenario(GRID.ids().index(row["scenario"]))
+        episode = run_episode(scenario, row["method"], rng=generator(0, "method", row["method"], scenario.id))
+        assert (row["converged"], row["steps"]) == (int(episode.terminated), episode.scored_steps)
+        assert row["distance_m_per_uav"] == episode.metrics.distance_m_per_uav
+        assert row["time_s"] == pytest.approx(row["steps"] * 0.1)
+        assert row["bound_steps"] <= row["steps"]
+
+
+def test_rows_do_not_depend_on_the_number_of_workers(undisturbed, tmp_path):
+    assert compare(GRID, METHOD_NAMES, tmp_path, workers=2).drop(TIMINGS).equals(undisturbed)
+
+
+def test_given_scenarios_give_the_rows_of_the_grid_but_for_the_order_of_drawing(undisturbed, tmp_path):
+    assert compare(GRID.scenarios(), METHOD_NAMES, tmp_path, workers=1).drop(TIMINGS).equals(undisturbed)
+
+
+def test_the_folder_holds_sorted_rows_the_record_and_the_summary(tmp_path):
+    rows = compare(GRID, METHOD_NAMES, tmp_path, workers=1, command="phygail compare ...")
+    kept = read_rows(tmp_path / "rows.csv")
+    assert kept == rows.to_dicts()
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["version"] == phygail.__version__
+    assert record["config"]["uavs"] == [20]
+    assert "phygail compare ..." in (tmp_path / "summary.md").read_text()
+    assert (tmp_path / "curves.png").stat().st_size > 1000
+
+
+SCRIPT = """
+import sys
+from phygail.evaluation.grid import Grid
+from phygail.evaluation.runner import compare
+compare(Grid((20,), (0.5, 0.8), 3), ("center-fly", "sidr"), sys.argv[1], workers=2)
+"""
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_killed_at_any_moment_and_resumed_gives_the_undisturbed_rows(undisturbed, tmp_path, seed):
+    moments = random.Random(seed)
+    for _ in range(2):
+        run = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)], stderr=subprocess.DEVNULL)
+        target, rows = moments.randrange(1, 9), tmp_path / "rows.csv"
+        deadline = time.monotonic() + 60
+        # The moment is counted in rows, so that it falls inside the run on a machine of any speed.
+        while run.poll() is None and time.monotonic() < deadline:
+            if rows.exists() and rows.read_bytes().count(b"\n") > target:
+                break
+            time.sleep(0.002)
+        time.sleep(moments.uniform(0, 0.02))
+        os.kill(run.pid, signal.SIGKILL)
+        run.wait()
+    assert compare(GRID, METHOD_NAMES, tmp_path, workers=2).drop(TIMINGS).equals(undisturbed)
+
+
+def test_a_torn_line_is_dropped_and_flown_again(undisturbed, tmp_path):
+    rows = compare(GRID, METHOD_NAMES, tmp_path, workers=1).to_dicts()
+    (tmp_path / "rows.csv").write_text(csv_text(rows[:5], header=True) + "n0020-d0.800-c00")
+    assert compare(GRID, METHOD_NAMES, tmp_path, workers=1).drop(TIMINGS).equals(undisturbed)
+
+
+def test_a_finished_run_starts_no_worker(tmp_path):
+    rows = compare(GRID, METHOD_NAMES, tmp_path, workers=1)
+
+    class NoEngine(LocalEngine):
+        def start(self, job):
+            raise AssertionError("started")
+
+    assert compare(GRID, METHOD_NAMES, tmp_path, engine=NoEngine(1)).equals(rows)  # even the timings
+
+
+@pytest.mark.parametrize(
+    ("cases", "methods", "options", "named"),
+    [
+        (Grid((20,), (0.5, 0.8), 4), METHOD_NAMES, {}, "cases was 3, now 4"),
+        (Grid((20,), (0.5, 0.8), 3, seed=1), METHOD_NAMES, {}, "seed was 0, now 1"),
+        (GRID, ("sidr",), {}, "methods was"),
+        (GRID, METHOD_NAMES, {"safety": True}, "safety was"),
+    ],
+)
+def test_resuming_with_another_config_is_refused_and_changes_nothing(tmp_path, cases, methods, options, named):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    config = {"uavs": [20], "damage": [0.5, 0.8], "cases": 3, "seed": 0, "methods": list(METHOD_NAMES), "safety": "off",
+              "policy": None, "plugins": []}  # fmt: skip
+    RunFolder(folder, config).resume({"command": "", "workers": 1, "timeout_s": None})
+    before = {f.name: f.read_bytes() for f in folder.iterdir()}
+    with pytest.raises(InputError, match=named):
+        compare(cases, methods, folder, **options)
+    assert {f.name: f.read_bytes() for f in folder.iterdir()} == before
+
+
+def test_workers_and_timeout_may_differ_on_resume(tmp_path):
+    first = compare(GRID, METHOD_NAMES, tmp_path, workers=1, timeout=100)
+    assert compare(GRID, METHOD_NAMES, tmp_path, workers=2, timeout=200).equals(first)
+
+
+def test_rows_and_records_of_another_version_are_refused(tmp_path, monkeypatch):
+    compare(GRID, METHOD_NAMES, tmp_path, workers=1)
+    path = tmp_path / "run.json"
+    path.write_text(path.read_text().replace(f'"version": "{phygail.__version__}"', '"version": "0.0.0"'))
+    with pytest.raises(InputError, match=r"made by phygail 0\.0\.0"):
+        compare(GRID, METHOD_NAMES, tmp_path)
+
+
+def test_rows_without_a_record_are_refused(tmp_path):
+    (tmp_path / "rows.csv").write_text("x\n")
+    with pytest.raises(InputError, match=r"no run\.json"):
+        compare(GRID, METHOD_NAMES, tmp_path)
+
+
+def test_two_runs_in_one_folder_are_refused(tmp_path):
+    folder = RunFolder(tmp_path, {})
+    with folder.locked(), pytest.raises(InputError, match="another run"), RunFolder(tmp_path, {}).locked():
+        pass
+
+
+def test_a_method_that_raises_fails_its_episodes_and_not_the_run(tmp_path, plugin, caplog):
+    file = plugin("raiser", "raise KeyError('gone')\n")
+    rows = compare(Grid((20,), (0.5,), 2), "raiser,sidr", tmp_path / "run", workers=1, plugins=[file])
+    failed = rows.filter(rows["method"] == "raiser")
+    assert failed["flag"].to_list() == ["error:KeyError"] * 2
+    assert failed["converged"].to_list() == [0, 0]
+    assert failed["steps"].to_list() == [256, 256]  # the budget
+    assert failed["distance_m_per_uav"].to_list() == [None, None]
+    assert rows.filter(rows["method"] == "sidr")["flag"].to_list() == ["", ""]
+    assert "KeyError: 'gone'" in (tmp_path / "run" / "errors.log").read_text()
+    assert "raiser on n0020-d0.500-c000-s0 failed" in caplog.text
+
+
+def test_a_slow_method_ends_at_its_next_step_as_a_timeout(tmp_path, plugin):
+    file = plugin("sleeper", "time.sleep(0.05)\nreturn np.zeros_like(view.positions)\n")
+    rows = compare(Grid((20,), (0.5,), 1), "sleeper", tmp_path / "run", workers=1, plugins=[file], timeout=0.12)
+    assert rows["flag"].to_list() == [TIMEOUT]
+    assert (rows["converged"][0], rows["steps"][0]) == (0, 256)
+    assert rows["solve_s"][0] < 1
+
+
+def test_timeouts_are_flown_again_when_the_limit_changes(tmp_path, plugin):
+    file = plugin("napper", "time.sleep(0.002)\nreturn np.zeros_like(view.positions)\n")
+    grid = Grid((20,), (0.5,), 1)
+    assert compare(grid, "napper", tmp_path / "run", workers=1, plugins=[file], timeout=0.1)["flag"][0] == TIMEOUT
+    assert compare(grid, "napper", tmp_path / "run", workers=1, plugins=[file], timeout=60)["flag"][0] == ""
+
+
+def test_a_method_stuck_in_one_step_is_killed_and_the_run_goes_on(tmp_path, plugin):
+    file = plugin("stuck", "while True: pass\n")
+    rows = compare(Grid((20,), (0.5,), 1), "stuck,sidr", tmp_path / "run", plugins=[file], timeout=1,
+                   engine=LocalEngine(1, grace_s=1.0))  # fmt: skip
+    assert dict(rows.select("method", "flag").iter_rows()) == {"stuck": TIMEOUT, "sidr": ""}
+
+
+def test_a_worker_that_dies_costs_no_row(undisturbed, tmp_path, plugin):
+    mark = tmp_path / "died"
+    body = f"mark = Path({str(mark)!r})\nif not mark.exists():\n    mark.touch()\n    os.kill(os.getpid(), 9)\n"
+    file = plugin("fragile", body + "return 5.0 * (view.mission.center - view.positions)\n")
+    rows = compare(GRID, ("fragile", *METHOD_NAMES), tmp_path / "run", plugins=[file])
+    assert mark.exists()
+    assert set(rows["flag"]) == {""}
+    assert rows.filter(rows["method"] != "fragile").drop(TIMINGS).equals(undisturbed)
+
+
+def test_a_method_that_kills_every_worker_is_entered_as_an_error(tmp_path, plugin):
+    file = plugin("killer", "os.kill(os.getpid(), 9)\n")
+    rows = compare(Grid((20,), (0.5,), 1), "killer,sidr", tmp_path / "run", workers=1, plugins=[file])
+    assert dict(rows.select("method", "flag").iter_rows()) == {"killer": "error:WorkerLost", "sidr": ""}
+
+
+def test_a_changed_plugin_is_another_config(tmp_path, plugin):
+    grid = Grid((20,), (0.5,), 1)
+    file = plugin("drifter", "return np.zeros_like(view.positions)\n")
+    compare(grid, "drifter", tmp_path / "run", workers=1, plugins=[file])
+    file.write_text(file.read_text() + "\n# another rule\n")
+    with pytest.raises(InputError, match="plugins was"):
+        compare(grid, "drifter", tmp_path / "run", workers=1, plugins=[file])
+
+
+def test_a_cell_that_does_not_split_leaves_nothing_behind(tmp_path, monkeypatch):
+    # Without its check the grid reaches the workers, which find out only when they draw.
+    monkeypatch.setattr(Grid, "__post_init__", lambda self: None)
+    with pytest.raises(InputError, match="2 UAVs"):
+        compare(Grid((2,), (0.5,), 1), "sidr", tmp_path / "run", workers=1)
+    assert not (tmp_path / "run").exists()
+
+
+def test_connected_scenarios_end_at_once(tmp_path):
+    scenario = make_scenario("near", [[0, 0], [50, 0], [100, 0]])
+    row = compare([scenario], "sidr", tmp_path, workers=1).row(0, named=True)
+    assert (row["converged"], row["steps"], row["bound_steps"], row["seed"]) == (1, 0, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [({"workers": 0}, "0 workers"), ({"timeout": -1}, "timeout"), ({"timeout": float("nan")}, "timeout"),
+     ({"plugins": ["nowhere.py"]}, "nowhere.py"), ({"policy": "nowhere.onnx"}, "nowhere.onnx")],
+)  # fmt: skip
+def test_bad_options_are_refused_before_anything_is_written(tmp_path, options, named):
+    with pytest.raises(InputError, match=named):
+        compare(GRID, "sidr", tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
