@@ -17,12 +17,13 @@ def aggregating(view: SubnetView | SubnetViews) -> bool:
     Two hollow subnets can both be centered on c without touching (1 of 30 cases at N=100); after t_wait everybody
     flies to c individually, which always ends in one network.
     """
-    return view.step >= AGGREGATE_AFTER * view.mission.width_m
+    # 1e-9: 0.55 * 400 is 220.00000000000003 in floating point.
+    return view.step >= AGGREGATE_AFTER * view.mission.width_m - 1e-9
 
 
 @register
 class Sidr(SubnetMethod):
-    """v_i = u_S + rep_i with u_S = go(g_S -> c), g_S the centroid of the subnet; after t_wait v_i = go(p_i -> c) + rep_i."""
+    """v_i = u_S + rep_i with u_S = go(g_S -> c), g_S the subnet's centroid; after t_wait v_i = go(p_i -> c) + rep_i."""
 
     name = "sidr"
     summary = "every subnet flies as a block toward the shared center (Chen et al. 2020)"

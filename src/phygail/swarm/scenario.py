@@ -124,7 +124,7 @@ def make_scenario(
 
 def _outside(layout: np.ndarray, width_m: float) -> np.ndarray:
     """(N,) bool, who stands outside the map [0, width]^2."""
-    return ((layout < 0) | (layout > width_m)).any(axis=1)
+    return np.logical_or(layout < 0, layout > width_m).sum(axis=1) > 0
 
 
 def draw_scenario(
