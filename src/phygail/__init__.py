@@ -1,3 +1,59 @@
-"""Get a shattered UAV swarm back into one network."""
+"""Get a shattered UAV swarm back into one network.
+
+The names below are imported when they are first used: `import phygail` itself is light.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from phygail.config import InputError as InputError
+    from phygail.config import Physics as Physics
+    from phygail.evaluation.grid import Grid as Grid
+    from phygail.evaluation.runner import compare as compare
+    from phygail.methods import METHODS as METHODS
+    from phygail.methods.base import GlobalMethod as GlobalMethod
+    from phygail.methods.base import LocalMethod as LocalMethod
+    from phygail.methods.base import SubnetMethod as SubnetMethod
+    from phygail.methods.base import load_plugin as load_plugin
+    from phygail.methods.base import make_method as make_method
+    from phygail.methods.base import register as register
+    from phygail.methods.base import run_episode as run_episode
+    from phygail.swarm.bounds import bound_steps as bound_steps
+    from phygail.swarm.episode import Episode as Episode
+    from phygail.swarm.scenario import Scenario as Scenario
+    from phygail.swarm.scenario import draw_scenario as draw_scenario
+    from phygail.swarm.scenario import load_layout as load_layout
+    from phygail.swarm.scenario import load_scenarios as load_scenarios
+    from phygail.swarm.scenario import make_scenario as make_scenario
+    from phygail.swarm.scenario import save_scenarios as save_scenarios
+
+_HOMES = {
+    "phygail.config": ("InputError", "Physics"),
+    "phygail.evaluation.grid": ("Grid",),
+    "phygail.evaluation.runner": ("compare",),
+    "phygail.methods": ("METHODS", "make_method", "run_episode"),
+    "phygail.methods.base": ("GlobalMethod", "LocalMethod", "SubnetMethod", "load_plugin", "register"),
+    "phygail.swarm.bounds": ("bound_steps",),
+    "phygail.swarm.episode": ("Episode",),
+    "phygail.swarm.scenario": (
+        "Scenario", "draw_scenario", "load_layout", "load_scenarios", "make_scenario", "save_scenarios",
+    ),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = ["__version__", *_HOME_OF]  # the strings of _HOME_OF
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'phygail' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -18,11 +18,11 @@ from phygail.swarm.dynamics import project_speed
 
 @dataclass(frozen=True)
 class ReachConstants:
-    """All our own choice, tuned by hand (docs/methods/reach.md)."""
+    """All our own choice, tuned on seeds of their own and frozen (docs/methods/reach.md)."""
 
-    gain: float = 30.0  # pull of a spot at radio range, in units of v_max, when everybody has survived
-    fade_steps: float = 200.0  # the pull falls linearly to zero over this many steps
-    decay_m: float = 40.0  # a spot this much farther pulls e times less
+    gain: float = 60.0  # pull of a spot at radio range, in units of v_max, when everybody has survived
+    fade_steps: float = 160.0  # the pull falls linearly to zero over this many steps
+    decay_m: float = 90.0  # a spot this much farther pulls e times less
     horizon_m: float = 260.0  # spots farther than this do not pull
     silent_margin_m: float = 1.0  # after t = 0 a spot counts as silent once it is this far inside the radio range
     link_margin_m: float = 1.0  # tree edges are held below the radio range by this much

@@ -1,0 +1,16 @@
+"""Sphinx configuration: MyST pages, furo theme; `make docs` builds without warnings."""
+
+from phygail import __version__
+
+project = "phygail"
+author = "The phygail team"
+copyright = "2026, The phygail team"  # noqa: A001  (Sphinx wants this name)
+version = release = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
+myst_enable_extensions = ["dollarmath", "amsmath"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = "phygail"
+exclude_patterns = ["_build"]
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"

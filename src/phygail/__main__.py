@@ -1,0 +1,7 @@
+"""`python -m phygail`."""
+
+import sys
+
+from phygail.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,93 @@
+"""`phygail compare`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from phygail.cli.options import Count, MaybeNumbers, Names, Plugins, Policy, Safety, require_one
+from phygail.config import InputError
+
+if TYPE_CHECKING:
+    from phygail.evaluation.grid import Grid
+    from phygail.swarm.scenario import Scenario
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Fly methods on scenarios: a row per episode, a summary, figures. Run the same command again to resume.
+
+    For example:
+      phygail compare --uavs 100,200 --damage 0.25,0.5 --cases 10 --methods sidr,reach,convex --out results/mine
+      phygail compare --scenarios cases.json --methods all --out results/all --workers 8
+      phygail compare --uavs 50 --damage 0.05:0.95:0.1 --methods sidr,drift --plugin drift.py --out results/drift
+    """
+
+    methods: Names
+    """Names separated by commas, or all."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")]
+    """Folder for rows.csv, run.json, summary.md and figures."""
+    scenarios: Annotated[Path | None, tyro.conf.arg(metavar="FILE.json", help_behavior_hint="")] = None
+    """Scenario file, instead of --uavs and --damage."""
+    uavs: MaybeNumbers = None
+    """Swarm sizes, e.g. 100,200 or 20:100:20 (the last included)."""
+    damage: MaybeNumbers = None
+    """Damage ratios, e.g. 0.25,0.5 or 0.05:0.95:0.1 (the last included)."""
+    cases: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
+    """Scenarios per size and ratio, 50 unless given."""
+    seed: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
+    """Of the scenarios, 0 unless given."""
+    workers: Count = 2
+    """Processes; rows do not depend on it."""
+    safety: Safety = "off"
+    """Filter every command so that no new contact can happen."""
+    policy: Policy = None
+    """Policy for the methods that fly one."""
+    plugin: Plugins = ()
+    """Python file that registers further methods."""
+    timeout: Annotated[float | None, tyro.conf.arg(metavar="S", help_behavior_hint="")] = None
+    """Wall time per episode in seconds; a longer one ends as a failure flagged timeout."""
+
+    def run(self) -> int:
+        """Compare and print the overall table."""
+        from phygail.cli.console import complain, episodes_bar, stdout
+        from phygail.evaluation.runner import compare
+
+        cases = self._cases()
+        with episodes_bar() as progress:
+            rows = compare(
+                cases, self.methods, self.out, workers=self.workers, safety=self.safety == "on",
+                timeout=self.timeout, policy=self.policy, plugins=self.plugin, progress=progress,
+                command=shlex.join(["phygail", *sys.argv[1:]]),
+            )  # fmt: skip
+        from phygail.evaluation.tables import summary_table
+
+        stdout().print(summary_table(rows))
+        complain(f"{rows.height:,} rows in {self.out / 'rows.csv'}, summary in {self.out / 'summary.md'}")
+        errors = int(rows["flag"].str.starts_with("error:").sum())
+        if errors:
+            complain(f"{errors} of {rows.height:,} episodes failed with an error: see {self.out / 'errors.log'}")
+        return 1 if errors else 0
+
+    def _cases(self) -> Grid | list[Scenario]:
+        from phygail.evaluation.grid import Grid, parse_numbers, parse_whole
+        from phygail.swarm.scenario import load_scenarios
+
+        if self.scenarios is not None:
+            for flag, value in (("--uavs", self.uavs), ("--damage", self.damage), ("--cases", self.cases),
+                                ("--seed", self.seed)):  # fmt: skip
+                require_one("source of scenarios", {"--scenarios": self.scenarios, flag: value})
+            return load_scenarios(self.scenarios)
+        if self.uavs is None or self.damage is None:
+            raise InputError("nothing to fly: give --scenarios FILE.json, or --uavs and --damage")
+        return Grid(
+            parse_whole(self.uavs, "--uavs"),
+            parse_numbers(self.damage, "--damage"),
+            50 if self.cases is None else self.cases,
+            self.seed or 0,
+        )

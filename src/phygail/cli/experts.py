@@ -1,0 +1,69 @@
+"""`phygail experts`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from phygail.cli.options import Count, Numbers
+
+
+@dataclass(frozen=True)
+class Experts:
+    """Build the expert database: the fastest of several methods on each scenario. Run it again to resume.
+
+    For example:
+      phygail experts --out experts/paper.h5
+      phygail experts --out experts/quick.h5 --without cr-mgc,demd,gdr-ts --cases 10
+      phygail experts --out experts/all.h5 --pool all --workers 8
+    """
+
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE.h5")]
+    """The database; its summary (.md) and a histogram (.png) are written beside it."""
+    pool: Literal["paper", "decentralized", "all"] = "paper"
+    """Who may become the expert: the paper's baselines, methods without global information, or everybody."""
+    without: Annotated[str | None, tyro.conf.arg(metavar="NAMES", help_behavior_hint="")] = None
+    """Members of the pool to leave out, e.g. slow planners: cr-mgc,demd,gdr-ts."""
+    uavs: Count = 20
+    """Swarm size."""
+    damage: Numbers = "0.05:0.9:0.05"
+    """Damage ratios (the last of a range included)."""
+    cases: Count = 110
+    """Scenarios per damage ratio; every tenth is held out for validation."""
+    seed: Count = 400_000
+    """Equal seeds give equal scenarios."""
+    workers: Count = 2
+    """Processes; the database does not depend on it."""
+
+    def run(self) -> int:
+        """Build and summarize."""
+        from phygail.cli.console import complain, episodes_bar, stdout
+        from phygail.evaluation.expert_report import draw_expert_steps, expert_markdown, expert_tables, facts
+        from phygail.evaluation.grid import parse_numbers
+        from phygail.experts.build import build_experts, check_output
+        from phygail.experts.pools import choose_pool
+        from phygail.experts.recipe import Recipe
+        from phygail.files import write_text
+
+        check_output(self.out, self.workers)  # choosing the pool may take seconds
+        unwanted = [name.strip() for name in self.without.split(",")] if self.without else []
+        damage = parse_numbers(self.damage, "--damage")
+        recipe = Recipe(self.pool, *choose_pool(self.pool, unwanted), self.uavs, damage, self.cases, self.seed)
+        with episodes_bar() as progress:
+            experts = build_experts(
+                recipe, self.out, workers=self.workers, progress=progress,
+                command=shlex.join(["phygail", *sys.argv[1:]]),
+            )  # fmt: skip
+        summary, picture = self.out.with_suffix(".md"), self.out.with_suffix(".png")
+        write_text(summary, expert_markdown(experts))
+        draw_expert_steps(experts, picture)
+        for table in expert_tables(experts):
+            stdout().print(table)
+        stdout().print(facts(experts), highlight=False)
+        complain(f"{len(experts):,} demonstrations in {self.out}, summary in {summary}, histogram in {picture}")
+        return 0

@@ -1,0 +1,75 @@
+"""`phygail inspect`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import tyro
+
+from phygail.cli.options import Count, Switch
+
+if TYPE_CHECKING:
+    from phygail.evaluation.inspection import Inspection
+
+_SHOWN = 20  # critical UAVs named in the table; --json names all
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """What a failure does to this swarm: links, critical UAVs, split probability by damage.
+
+    For example:
+      phygail inspect layout.csv
+      phygail inspect layout.csv --json
+    """
+
+    layout: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="LAYOUT.csv")]
+    """CSV with the header x_m,y_m."""
+    seed: Count = 0
+    """Of the random damage."""
+    json: Switch = False
+    """Print JSON instead of tables."""
+
+    def run(self) -> int:
+        """Inspect and print."""
+        from phygail.evaluation.inspection import inspect_layout
+        from phygail.swarm.scenario import load_layout
+
+        found = inspect_layout(load_layout(self.layout), seed=self.seed)
+        if self.json:
+            print(json.dumps(asdict(found), indent=2))
+        else:
+            _print_tables(found)
+        return 0
+
+
+def _print_tables(found: Inspection) -> None:
+    from rich.table import Table
+
+    from phygail.cli.console import stdout
+    from phygail.evaluation.tables import terminal_table
+
+    named = ", ".join(map(str, found.critical[:_SHOWN])) + (", ..." if len(found.critical) > _SHOWN else "")
+    facts = [
+        ["UAVs", f"{found.uavs:,}"],
+        ["links", f"{found.links:,} (mean degree {found.mean_degree:.1f})"],
+        ["subnets", "1 (connected)" if found.subnets == 1 else f"{found.subnets} (split already)"],
+        ["smallest separation", f"{found.separation_m:.1f} m"],
+        ["critical UAVs", f"{len(found.critical)} (the loss of one alone splits a subnet)"],
+        *([["", named]] if named else []),
+    ]
+    outlook = [
+        [f"{o.ratio:g}", str(o.damaged), f"{o.split:.0%}", f"{o.subnets:.1f}", f"{o.largest:.0%}"]
+        for o in found.outlook
+    ]
+    console = stdout()
+    summary = Table(title="The swarm", title_justify="left", title_style="bold", show_header=False)
+    for fact in facts:
+        summary.add_row(*fact)
+    console.print(summary)
+    console.print(
+        terminal_table("Random damage", ("damage", "UAVs lost", "splits", "subnets", "alive in the largest"), outlook)
+    )

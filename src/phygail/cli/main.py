@@ -1,0 +1,95 @@
+"""The entry point: `phygail COMMAND`. Bad input is one line on stderr and exit code 2."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import tyro
+
+from phygail import __version__
+from phygail.cli.compare import Compare
+from phygail.cli.console import complain, log_to_stderr
+from phygail.cli.experts import Experts
+from phygail.cli.export import Export
+from phygail.cli.inspect import Inspect
+from phygail.cli.methods import Methods
+from phygail.cli.recover import Recover
+from phygail.cli.scenarios import Scenarios
+from phygail.config import InputError
+
+DESCRIPTION = """Get a shattered UAV swarm back into one network.
+
+For example:
+  phygail recover --uavs 200 --damage 0.5 --picture recovery.png
+  phygail compare --uavs 100 --damage 0.25,0.5 --cases 10 --methods sidr,center-fly --out results/first
+"""
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+class Command(Protocol):
+    """A parsed command; `run` gives the exit code."""
+
+    def run(self) -> int:
+        """Do it."""
+
+
+COMMANDS: dict[str, type[Command]] = {
+    "recover": Recover,
+    "compare": Compare,
+    "scenarios": Scenarios,
+    "inspect": Inspect,
+    "experts": Experts,
+    "export": Export,
+    "methods": Methods,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit code is 0, 1 (episodes failed with an error), 2 (bad input) or 130 (interrupted)."""
+    words = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    if words == ["--version"]:
+        print(f"phygail {__version__}")
+        return 0
+    command = parse(words)
+    log_to_stderr()
+    try:
+        code = command.run()
+        sys.stdout.flush()
+        return code
+    except InputError as error:
+        complain(str(error))
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        complain("interrupted; run the same command again to resume")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone; without this Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def parse(words: list[str]) -> Command:
+    """The command that the words describe; help and errors of the command line end the process here."""
+    if words[0] in COMMANDS:
+        return tyro.cli(COMMANDS[words[0]], prog=f"phygail {words[0]}", args=words[1:])
+    stubs = {name: _stub(command) for name, command in COMMANDS.items()}
+    tyro.extras.subcommand_cli_from_dict(stubs, prog="phygail", description=DESCRIPTION, args=words)
+    raise AssertionError("unreachable: the first word is no command")
+
+
+def _stub(command: type[Command]) -> Callable[[], None]:
+    """Stands for a command in the list of commands, which shows the first line of its help only."""
+
+    def stub() -> None: ...
+
+    stub.__doc__ = (command.__doc__ or "").splitlines()[0]
+    return stub
+
+
+if __name__ == "__main__":
+    sys.exit(main())

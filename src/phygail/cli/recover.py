@@ -1,0 +1,236 @@
+"""`phygail recover`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+
+from phygail.cli.options import Count, Plugins, Policy, Safety, Switch, require_one
+from phygail.config import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from phygail.evaluation.flight import Case
+    from phygail.swarm.episode import Episode
+    from phygail.swarm.scenario import Scenario
+
+FAVORITES = ("sidr", "reach", "convex")  # flown unless methods are named
+MOVIES = (".gif", ".mp4")
+PICTURES = (".png", *MOVIES)
+_SWARM, _RATIO = 200, 0.5  # what is flown when nothing is said
+
+
+@dataclass(frozen=True)
+class Recover:
+    """Reconnect one swarm with several methods: a table, a picture or movie, trajectories.
+
+    For example:
+      phygail recover --uavs 200 --damage 0.5 --picture recovery.png
+      phygail recover --layout layout.csv --kill 3,17 --methods sidr,convex --trajectory flight.csv
+      phygail recover --layout layout.csv --strike 400,300,150 --safety on
+      phygail recover --scenarios cases.json --id a1 --methods all --json
+    """
+
+    uavs: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
+    """Draw a swarm of this size, 200 if no swarm is named."""
+    layout: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv", help_behavior_hint="")] = None
+    """Your own layout: CSV with the header x_m,y_m."""
+    scenarios: Annotated[Path | None, tyro.conf.arg(metavar="FILE.json", help_behavior_hint="")] = None
+    """Scenario file; the scenario brings its damage along."""
+    id: Annotated[str | None, tyro.conf.arg(metavar="ID", help_behavior_hint="")] = None
+    """Which scenario of the file."""
+    damage: Annotated[float | None, tyro.conf.arg(metavar="RATIO", help_behavior_hint="")] = None
+    """Random damage, redrawn until it splits the swarm; 0.5 if no damage is named."""
+    strike: Annotated[str | None, tyro.conf.arg(metavar="X,Y,RADIUS", help_behavior_hint="")] = None
+    """Damage everybody within RADIUS of (X, Y), in metres."""
+    kill: Annotated[str | None, tyro.conf.arg(metavar="LIST", help_behavior_hint="")] = None
+    """Damage exactly these UAVs, e.g. 3,17."""
+    seed: Count = 0
+    """Of what is drawn."""
+    methods: Annotated[str | None, tyro.conf.arg(metavar="NAMES", help_behavior_hint="")] = None
+    """Names separated by commas, or all; sidr,reach,convex unless given."""
+    safety: Safety = "off"
+    """Filter every command so that no new contact can happen."""
+    policy: Policy = None
+    """Policy for the methods that fly one."""
+    plugin: Plugins = ()
+    """Python file that registers further methods."""
+    picture: Annotated[Path | None, tyro.conf.arg(metavar="FILE.png|.gif|.mp4", help_behavior_hint="")] = None
+    """Draw (.png) or animate (.gif, .mp4) the recovery."""
+    trajectory: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv", help_behavior_hint="")] = None
+    """Save t,uav,x,y,vx,vy of the alive (s, m, m/s); with several methods one file each, FILE.METHOD.csv."""
+    json: Switch = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> int:
+        """Fly all methods on the one scenario and show how they did."""
+        if "numpy" not in sys.modules:  # one thread, as in `compare`: the same command gives the same flight
+            os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+        from phygail.evaluation.flight import case_row, episode_row, fly_case, make_case
+        from phygail.evaluation.roster import check_policy, choose_methods, load_methods
+        from phygail.methods import METHODS
+
+        load_methods(self.plugin)
+        names = choose_methods(self.methods or [name for name in FAVORITES if name in METHODS])
+        policy = check_policy(self.policy, names)
+        self._check_outputs()
+        case = make_case(self._scenario())
+        flights: dict[str, Episode] = {}
+        rows = []
+        record = self.picture is not None or self.trajectory is not None
+        safety = self.safety == "on"
+        for name in names:
+            flights[name], pilot = fly_case(case.scenario, name, safety=safety, policy=policy, record=record)
+            facts = case_row(case, name, safety=safety, policy=policy)
+            rows.append(facts | episode_row(flights[name], pilot))
+        rows.sort(key=lambda row: (-row["converged"], row["steps"]))
+        self._save(flights)
+        _print_json(case, rows) if self.json else _print_table(case, rows)
+        return 0
+
+    def _scenario(self) -> Scenario:
+        """The scenario that the flags describe."""
+        source = require_one("swarm", {"--uavs": self.uavs, "--layout": self.layout, "--scenarios": self.scenarios})
+        damage = require_one("damage", {"--damage": self.damage, "--strike": self.strike, "--kill": self.kill})
+        if self.scenarios is not None:
+            if damage:
+                raise InputError(f"--scenarios and {damage} cannot be combined: a scenario brings its damage along")
+            return _pick(self.scenarios, self.id)
+        if self.id is not None:
+            raise InputError("--id needs --scenarios: name the file that holds the scenario")
+        if damage in (None, "--damage"):
+            return self._drawn(_RATIO if self.damage is None else self.damage, fresh=source != "--layout")
+        return self._struck()
+
+    def _drawn(self, ratio: float, *, fresh: bool) -> Scenario:
+        from phygail.evaluation.grid import Grid
+        from phygail.rng import generator
+        from phygail.swarm.scenario import draw_scenario, load_layout
+
+        uavs = _SWARM if self.uavs is None else self.uavs
+        if fresh:  # case 0 of the grid: the same scenario as in a comparison
+            return Grid((uavs,), (ratio,), 1, self.seed).scenario(0)
+        assert self.layout is not None
+        layout = load_layout(self.layout)
+        rng = generator(self.seed, "damage")
+        return draw_scenario(len(layout), ratio, rng, name=self.layout.stem, seed=self.seed, layout=layout)
+
+    def _struck(self) -> Scenario:
+        from phygail.evaluation.grid import parse_whole
+        from phygail.rng import generator
+        from phygail.swarm.damage import strike_damage
+        from phygail.swarm.formation import draw_layout, width_for
+        from phygail.swarm.scenario import load_layout, make_scenario
+
+        layout: np.ndarray
+        if self.layout is not None:
+            layout, name, width = load_layout(self.layout), self.layout.stem, None
+        else:
+            uavs = _SWARM if self.uavs is None else self.uavs
+            layout, name = draw_layout(uavs, generator(self.seed, "layout", uavs)), f"n{uavs:04d}-s{self.seed}"
+            width = width_for(uavs)
+        if self.kill is not None:
+            damaged = parse_whole(self.kill, "--kill")
+        else:
+            damaged = tuple(strike_damage(layout, *_parse_strike(self.strike or "")).tolist())
+        return make_scenario(name, layout, damaged, width_m=width, seed=self.seed)
+
+    def _check_outputs(self) -> None:
+        """Refuse files that cannot be written before anything is flown."""
+        from phygail.files import make_folder
+
+        if self.picture is not None and self.picture.suffix.lower() not in PICTURES:
+            raise InputError(f"cannot draw {self.picture}: name a file that ends in {', '.join(PICTURES)}")
+        for path in (self.picture, self.trajectory):
+            if path is not None:
+                make_folder(path.parent)
+                if path.is_dir():
+                    raise InputError(f"cannot write {path}: it is a folder; name a file")
+
+    def _save(self, flights: dict[str, Episode]) -> None:
+        if self.trajectory is not None:
+            for name, episode in flights.items():
+                several = self.trajectory.with_name(f"{self.trajectory.stem}.{name}{self.trajectory.suffix}")
+                save_trajectory(several if len(flights) > 1 else self.trajectory, episode)
+        if self.picture is None:
+            return
+        if self.picture.suffix.lower() in MOVIES:
+            from phygail.evaluation.figures import animate_recovery
+
+            animate_recovery(flights, self.picture)
+        else:
+            from phygail.evaluation.figures import draw_recovery
+
+            draw_recovery(flights, self.picture)
+
+
+def save_trajectory(path: Path, episode: Episode) -> None:
+    """CSV t,uav,x,y,vx,vy (s, roster index, m, m/s): every alive UAV at every step, the first at t = 0."""
+    from phygail.files import write_text
+
+    scenario = episode.scenario
+    lines = ["t,uav,x,y,vx,vy\n"]
+    for state in episode.states:
+        t = round(state.step * scenario.physics.step_s, 9)
+        for uav, (x, y), (vx, vy) in zip(
+            scenario.alive.tolist(), state.positions.tolist(), state.velocities.tolist(), strict=True
+        ):
+            lines.append(f"{t!r},{uav},{x!r},{y!r},{vx!r},{vy!r}\n")
+    write_text(path, "".join(lines))
+
+
+def _pick(path: Path, name: str | None) -> Scenario:
+    from phygail.swarm.scenario import load_scenarios
+
+    found = {s.id: s for s in load_scenarios(path)}
+    ids = ", ".join(list(found)[:5]) + (", ..." if len(found) > 5 else "")
+    if name is None:
+        if len(found) > 1:
+            raise InputError(f"{path} holds {len(found)} scenarios: choose one with --id ({ids})")
+        return next(iter(found.values()))
+    if name not in found:
+        raise InputError(f"{path} holds no scenario {name!r}: there are {ids}")
+    return found[name]
+
+
+def _parse_strike(text: str) -> tuple[float, float, float]:
+    try:
+        x, y, radius = map(float, text.split(","))
+    except ValueError:
+        raise InputError(f"--strike {text!r}: give X,Y,RADIUS in metres, e.g. 400,300,150") from None
+    return x, y, radius
+
+
+def _print_json(case: Case, rows: list[dict[str, Any]]) -> None:
+    from phygail.swarm.scenario import scenario_to_json
+
+    facts = {"subnets": case.subnets, "bound_steps": case.bound}
+    print(json.dumps({"scenario": scenario_to_json(case.scenario), **facts, "methods": rows}))
+
+
+def _print_table(case: Case, rows: list[dict[str, Any]]) -> None:
+    from phygail.cli.console import stdout
+    from phygail.evaluation.tables import cell_text, terminal_table
+
+    scenario = case.scenario
+    state = f"{case.subnets} subnets" if case.subnets > 1 else "still connected: nothing to do"
+    title = f"{scenario.id}: {scenario.uavs} UAVs, {len(scenario.damaged)} damaged, {state}"
+    header = ("method", "reconnected", "steps", "time s", "bound", "x bound", "contacts per UAV", "distance m",
+              "first action ms", "flag")  # fmt: skip
+    cells = [
+        [
+            row["method"], "yes" if row["converged"] else "no", str(row["steps"]), cell_text(row["time_s"], ".1f"),
+            str(case.bound), cell_text(row["steps"] / case.bound if case.bound else None, ".2f"),
+            cell_text(row["contact_events_per_uav"], ".3f"), cell_text(row["distance_m_per_uav"], ".1f"),
+            cell_text(row["first_action_ms"], ".2f"), row["flag"],
+        ]
+        for row in rows
+    ]  # fmt: skip
+    stdout().print(terminal_table(title, header, cells))

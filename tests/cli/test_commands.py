@@ -1,0 +1,180 @@
+"""The commands as a user types them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import phygail
+from phygail.cli.main import COMMANDS, main
+from phygail.evaluation.grid import Grid
+from phygail.methods import METHODS
+from phygail.swarm.scenario import load_scenarios, save_layout
+
+GRID = ("--uavs", "20", "--damage", "0.5", "--cases", "2")
+
+
+def phygail_process(*words: str, **options) -> subprocess.Popen:
+    return subprocess.Popen([sys.executable, "-m", "phygail", *words], text=True, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, **options)  # fmt: skip
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_a_summary_and_examples(capsys, command):
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0
+    text = capsys.readouterr().out
+    assert "For example:" in text
+    assert f"phygail {command} " in text
+
+
+def test_help_imports_nothing_heavy():
+    code = "import sys, phygail.cli.main; print(*[m for m in ('numpy', 'scipy', 'polars', 'matplotlib', 'torch') " \
+           "if m in sys.modules])"  # fmt: skip
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == ""
+
+
+def test_the_version_is_the_one_of_the_package(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"phygail {phygail.__version__}\n"
+
+
+def test_the_package_exports_what_it_names():
+    for name in phygail.__all__:
+        assert getattr(phygail, name) is not None
+    with pytest.raises(AttributeError):
+        _ = phygail.nothing
+
+
+def test_methods_lists_every_registered_method(capsys):
+    assert main(["methods"]) == 0
+    text = capsys.readouterr().out
+    assert all(name in text for name in METHODS)
+
+
+def test_scenarios_writes_those_of_the_grid(tmp_path):
+    file = tmp_path / "cases.json"
+    assert main(["scenarios", *GRID, "--seed", "7", "--out", str(file)]) == 0
+    for saved, drawn in zip(load_scenarios(file), Grid((20,), (0.5,), 2, 7).scenarios(), strict=True):
+        assert saved.id == drawn.id
+        assert np.array_equal(saved.layout, drawn.layout)
+        assert np.array_equal(saved.damaged, drawn.damaged)
+
+
+def test_inspect_names_the_critical_uavs_of_a_chain(tmp_path, capsys):
+    save_layout(tmp_path / "chain.csv", np.array([[0.0, 0.0], [100.0, 0.0], [200.0, 0.0]]))
+    assert main(["inspect", str(tmp_path / "chain.csv"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["critical"] == [1]
+    assert main(["inspect", str(tmp_path / "chain.csv")]) == 0
+    assert "critical UAVs" in capsys.readouterr().out
+
+
+def test_compare_prints_the_summary_and_writes_the_folder(tmp_path, capsys):
+    out = tmp_path / "run"
+    assert main(["compare", *GRID, "--methods", "sidr,center-fly", "--out", str(out), "--workers", "1"]) == 0
+    assert "Overall" in capsys.readouterr().out
+    assert {"rows.csv", "run.json", "summary.md", "curves.png"} <= {f.name for f in out.iterdir()}
+
+
+def test_compare_ends_with_1_and_a_count_when_a_method_raised(tmp_path, capsys):
+    file = tmp_path / "faulty.py"
+    file.write_text(
+        "from phygail.methods.base import LocalMethod, register\n@register\nclass Faulty(LocalMethod):\n"
+        "    name = 'faulty'\n    summary = 'raises'\n    def act(self, view):\n        raise ValueError('no')\n"
+    )
+    words = ["compare", *GRID, "--methods", "faulty", "--plugin", str(file), "--out", str(tmp_path / "run")]
+    try:
+        assert main([*words, "--workers", "1"]) == 1
+    finally:
+        METHODS._entries.pop("faulty", None)
+        sys.modules.pop("phygail_plugin_faulty", None)
+    assert "2 of 2 episodes failed with an error" in capsys.readouterr().err
+
+
+def test_recover_flies_case_zero_of_the_grid(capsys):
+    assert main(["recover", "--uavs", "20", "--damage", "0.5", "--methods", "center-fly,sidr", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["scenario"]["id"] == "n0020-d0.500-c000-s0"
+    assert shown["scenario"]["damaged"] == Grid((20,), (0.5,), 1).scenario(0).damaged.tolist()
+    steps = [row["steps"] for row in shown["methods"]]
+    assert steps == sorted(steps)  # best first
+    assert all(shown["bound_steps"] <= s for s in steps)
+
+
+def test_recover_kills_exactly_who_is_named(tmp_path, capsys):
+    save_layout(tmp_path / "chain.csv", np.array([[100.0 * k, 0.0] for k in range(5)]))
+    words = ["recover", "--layout", str(tmp_path / "chain.csv"), "--methods", "sidr", "--json"]
+    assert main([*words, "--kill", "2"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["scenario"]["damaged"], shown["subnets"], shown["bound_steps"]) == ([2], 2, 40)  # (200-120)/2 m
+    assert main([*words, "--strike", "-10,0,15"]) == 0  # a negative coordinate is no flag
+    shown = json.loads(capsys.readouterr().out)
+    assert (shown["scenario"]["damaged"], shown["methods"][0]["steps"]) == ([0], 0)
+
+
+def test_recover_says_that_a_connected_swarm_needs_nothing(tmp_path, capsys):
+    save_layout(tmp_path / "chain.csv", np.array([[100.0 * k, 0.0] for k in range(5)]))
+    assert main(["recover", "--layout", str(tmp_path / "chain.csv"), "--kill", "0", "--methods", "sidr"]) == 0
+    assert "still connected" in capsys.readouterr().out
+
+
+def test_brackets_in_an_id_are_no_markup(tmp_path, capsys):
+    file = tmp_path / "cases.json"
+    entry = {"id": "[red]:x:[/blue]", "positions": [[100.0 * k, 0.0] for k in range(5)], "damaged": [2]}
+    file.write_text(json.dumps({"scenarios": [entry]}))
+    assert main(["recover", "--scenarios", str(file), "--methods", "sidr"]) == 0
+    assert "[red]:x:[/blue]" in capsys.readouterr().out
+
+
+def test_trajectories_hold_every_alive_uav_at_every_step(tmp_path, capsys):
+    words = ["recover", "--uavs", "20", "--damage", "0.5", "--methods", "sidr", "--json"]
+    assert main([*words, "--trajectory", str(tmp_path / "t.csv"), "--picture", str(tmp_path / "p.png")]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    with (tmp_path / "t.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    steps = shown["methods"][0]["steps"]
+    assert list(rows[0]) == ["t", "uav", "x", "y", "vx", "vy"]
+    assert len(rows) == 10 * (steps + 1)
+    assert float(rows[-1]["t"]) == pytest.approx(steps * 0.1)
+    assert {int(r["uav"]) for r in rows}.isdisjoint(shown["scenario"]["damaged"])
+    before, after = rows[-20], rows[-10]
+    assert float(after["x"]) == pytest.approx(float(before["x"]) + 0.1 * float(after["vx"]))
+    assert (tmp_path / "p.png").stat().st_size > 1000
+
+
+def test_several_methods_give_one_trajectory_file_each(tmp_path, capsys):
+    words = ["recover", "--uavs", "20", "--methods", "sidr,center-fly", "--trajectory", str(tmp_path / "t.csv")]
+    assert main(words) == 0
+    assert {f.name for f in tmp_path.iterdir()} == {"t.sidr.csv", "t.center-fly.csv"}
+
+
+def test_an_interrupted_compare_says_how_to_resume(tmp_path):
+    words = ("compare", "--uavs", "200", "--damage", "0.9", "--cases", "40", "--methods", "center-fly")
+    run = phygail_process(*words, "--out", str(tmp_path / "run"), "--workers", "1", start_new_session=True)
+    deadline = time.monotonic() + 60
+    while not (tmp_path / "run" / "rows.csv").exists() and run.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(run.pid, signal.SIGINT)  # as Ctrl-C does: the workers get it too
+    _, err = run.communicate(timeout=30)
+    assert run.returncode == 130
+    assert err.splitlines()[-1] == "phygail: interrupted; run the same command again to resume"
+    assert "Traceback" not in err
+
+
+def test_a_reader_that_leaves_causes_no_traceback():
+    run = phygail_process("recover", "--uavs", "500", "--damage", "0.1", "--methods", "sidr", "--json")
+    assert run.stdout is not None
+    run.stdout.close()
+    assert run.stderr is not None
+    assert "Traceback" not in run.stderr.read()
+    run.wait(timeout=60)

@@ -1,0 +1,34 @@
+import json
+
+import pytest
+
+from phygail.cli.main import main
+from phygail.models.actor import Actor
+from phygail.models.encoders import EncoderSpec
+from phygail.models.export import actor_config
+from phygail.models.initial import parameter_count, seeded
+from phygail.models.runtime import load_policy
+from phygail.models.weights import save_weights
+from phygail.perception.graph import PAPER
+
+
+@pytest.fixture
+def weights(tmp_path):
+    with seeded(0):
+        actor = Actor(EncoderSpec(layers=1, layer="sage"))
+    save_weights(tmp_path / "actor.safetensors", actor.state_dict(), actor_config(actor, PAPER, epochs=3))
+    return tmp_path / "actor.safetensors"
+
+
+def test_export_writes_a_policy_that_says_how_it_was_trained(weights, tmp_path, capsys):
+    out = tmp_path / "new" / "policy.onnx"
+    assert main(["export", str(weights), "--out", str(out)]) == 0
+    count = parameter_count(Actor(EncoderSpec(layers=1, layer="sage")))
+    assert f"{count:,} parameters" in capsys.readouterr().out
+    assert json.loads(load_policy(out).card["training"])["epochs"] == 3
+
+
+def test_missing_weights_are_one_line_and_exit_2(tmp_path, capsys):
+    assert main(["export", str(tmp_path / "none.safetensors"), "--out", str(tmp_path / "p.onnx")]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+    assert not (tmp_path / "p.onnx").exists()
