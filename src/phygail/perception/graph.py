@@ -1,0 +1,244 @@
+"""The bounded heterogeneous graph of the paper as a dense slot table (METHODS 4.1, paper III-B).
+
+Every alive UAV is a receiver with a fixed number of slots: its K_act nearest linked UAVs, its K_dmg nearest damaged
+UAVs in range, and the center. The cost per UAV does not depend on the size of the swarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+
+from phygail.config import InputError
+from phygail.perception.features import FIXED_SCALE_M, node_features
+from phygail.perception.noise import SensedView, SensedViews
+from phygail.perception.view import SubnetView, SubnetViews
+
+ACTIVE, DAMAGED, CENTER = 0, 1, 2  # node types; the kind of an edge is the type of its sender
+ALL_SLOTS = 64  # "without KNN": all linked UAVs; beyond this many within 120 m the nearest
+
+
+@dataclass(frozen=True)
+class GraphSpec:
+    """What a UAV attends to. The defaults are the paper's; `GRAPHS` names the ablations of METHODS 4.7.
+
+    Attributes:
+        k_act: Most linked UAVs per receiver, the nearest first.
+        k_dmg: Most damaged UAVs per receiver; 0 leaves them out.
+        center: Whether the center is a node.
+        recenter: Positions relative to the subnet's centroid instead of the center, which would leak it.
+        scale_m: W_scale; None for W/2 of the current map.
+    """
+
+    k_act: int = 8
+    k_dmg: int = 3
+    center: bool = True
+    recenter: bool = False
+    scale_m: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.k_act < 1 or self.k_dmg < 0:
+            raise InputError(f"k_act {self.k_act} must be at least 1 and k_dmg {self.k_dmg} at least 0")
+        if self.scale_m is not None and not 0 < self.scale_m < np.inf:
+            raise InputError(f"scale_m {self.scale_m} must be a positive number of metres, or None for W/2")
+
+    @property
+    def slots(self) -> int:
+        """Delta = K_act + K_dmg + 1 (paper eq. 14): the largest in-degree."""
+        return self.k_act + self.k_dmg + int(self.center)
+
+
+PAPER = GraphSpec()
+GRAPHS: Mapping[str, GraphSpec] = MappingProxyType(
+    {
+        "paper": PAPER,
+        "no-knn": GraphSpec(k_act=ALL_SLOTS),
+        "no-damaged": GraphSpec(k_dmg=0),
+        "no-center": GraphSpec(center=False),
+        "no-center-recentered": GraphSpec(center=False, recenter=True),
+        "fixed-scale": GraphSpec(scale_m=FIXED_SCALE_M),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Edges:
+    """The filled slots as a list, ordered by receiver.
+
+    Attributes:
+        receiver: (E,) int, row. sender: (E,) int, node.
+        place: (n, S) int, number of the edge in every slot; E where the slot is empty.
+    """
+
+    receiver: np.ndarray
+    sender: np.ndarray
+    place: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """One or many graphs in one flat node table. The first n nodes are the receivers; damaged and center nodes follow.
+
+    Attributes:
+        features: (M, 5) float32, `features.NODE_FEATURES`.
+        types: (M,) int, ACTIVE, DAMAGED or CENTER.
+        index: (n, S) int, sender of every slot, a node; 0 where empty.
+        mask: (n, S) bool, whether the slot is filled.
+        kinds: (S,) int, edge kind of every column.
+        world: (M,) int, graph of every node, 0..count-1, ascending over the receivers.
+        count: Number of graphs.
+    """
+
+    features: np.ndarray
+    types: np.ndarray
+    index: np.ndarray
+    mask: np.ndarray
+    kinds: np.ndarray
+    world: np.ndarray
+    count: int
+
+    @property
+    def kind(self) -> np.ndarray:
+        """(n, S) int, edge kind of every slot."""
+        return np.broadcast_to(self.kinds, self.index.shape)
+
+    @property
+    def receivers(self) -> int:
+        """Number n of nodes that receive messages."""
+        return len(self.index)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The filled slots only: about nine of twelve at N = 500."""
+        receiver, column = np.nonzero(self.mask)
+        place = np.full(self.index.shape, len(receiver), dtype=np.int64)
+        place[receiver, column] = np.arange(len(receiver))
+        return Edges(receiver, self.index[receiver, column], place)
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """Who is where and who could be attended to: what `assemble` turns into graphs.
+
+    A frame is a set of receivers that measure from the same origin and so share damaged and center nodes.
+
+    Attributes:
+        positions: (n, 2) m, of the receivers. velocities: (n, 2) m/s, executed in the step before.
+        links: (receiver, sender) rows of every candidate neighbor, two (e,) int arrays.
+        spots: (k, 2) m, damaged. near: (receiver, spot) of every damaged UAV in range.
+        frame: (n,) int, of every receiver.
+        origins, centers: (f, 2) m. scales: (f,) m, W_scale. speeds: (f,) m/s, v_max.
+        worlds: (f,) int, graph of every frame.
+        count: Number of graphs.
+    """
+
+    positions: np.ndarray
+    velocities: np.ndarray
+    links: tuple[np.ndarray, np.ndarray]
+    spots: np.ndarray
+    near: tuple[np.ndarray, np.ndarray]
+    frame: np.ndarray
+    origins: np.ndarray
+    centers: np.ndarray
+    scales: np.ndarray
+    speeds: np.ndarray
+    worlds: np.ndarray
+    count: int = 1
+
+
+def perceive(view: SubnetView | SubnetViews, spec: GraphSpec = PAPER) -> Graph:
+    """The graph of one subnet, or of all at once (no edge ever crosses two): row r of the view is receiver r.
+
+    With delayed neighbors (`noise.Sensing`) the view's rows are followed by as many twins: UAV r as the others know it.
+    Receivers listen to twins, twins to twins, so that only a UAV's own state is current, in every layer.
+    """
+    frame, frames = (view.subnet, view.count) if isinstance(view, SubnetViews) else (_zeros(len(view.members)), 1)
+    centers = np.broadcast_to(view.mission.center, (frames, 2))
+    if isinstance(view, SensedViews):
+        centers = view.centers
+    late = view if isinstance(view, SensedView | SensedViews) and view.delayed else None
+    origins = _centroids(late.seen_positions if late else view.positions, frame, frames) if spec.recenter else centers
+    if frames > 1 and (origins == origins[0]).all():
+        # All measure from the same point: one center and one node per damaged UAV serve every subnet.
+        frame, frames, origins, centers = np.zeros_like(frame), 1, origins[:1], centers[:1]
+    links = (np.concatenate([view.pairs[:, 0], view.pairs[:, 1]]), np.concatenate([view.pairs[:, 1], view.pairs[:, 0]]))
+    near = view.damaged_in_range if spec.k_dmg else np.empty((0, 2), dtype=np.intp)
+    around = Surroundings(
+        view.positions, view.velocities, links, view.roster, (near[:, 0], near[:, 1]), frame, origins, centers,
+        np.full(frames, spec.scale_m or view.mission.width_m / 2), np.full(frames, view.mission.physics.speed_mps),
+        _zeros(frames),
+    )  # fmt: skip
+    if late:
+        around = _with_twins(around, late.seen_positions, late.seen_velocities)
+    return assemble(around, spec)
+
+
+def assemble(around: Surroundings, spec: GraphSpec) -> Graph:
+    """Fill the slots of every receiver: nearest first, ties by index (METHODS 4.1)."""
+    n = len(around.positions)
+    index = np.zeros((n, spec.slots), dtype=np.int64)
+    mask = np.zeros((n, spec.slots), dtype=bool)
+    peers, wrecks = slice(spec.k_act), slice(spec.k_act, spec.k_act + spec.k_dmg)
+    index[:, peers], mask[:, peers] = _nearest(*around.links, around.positions, around.positions, spec.k_act)
+    spot, filled = _nearest(*around.near, around.positions, around.spots, spec.k_dmg)
+    # One node per damaged UAV and frame, however many receivers attend to it.
+    keys, node = np.unique((around.frame[:, None] * len(around.spots) + spot)[filled], return_inverse=True)
+    spot[filled] = n + node
+    index[:, wrecks], mask[:, wrecks] = spot, filled
+    wreck_frame, wreck_spot = np.divmod(keys, max(1, len(around.spots)))
+    center_frame = np.arange(len(around.origins) if spec.center else 0)
+    if spec.center:
+        index[:, -1], mask[:, -1] = n + len(keys) + around.frame, True
+    frame = np.concatenate([around.frame, wreck_frame, center_frame])
+    places = np.concatenate([around.positions, around.spots[wreck_spot], around.centers[center_frame]])
+    features = node_features(
+        places - around.origins[frame], around.scales[frame, None], around.velocities,
+        around.speeds[around.frame, None], mask.sum(axis=1), spec.slots,
+    )  # fmt: skip
+    types = np.repeat([ACTIVE, DAMAGED, CENTER], [n, len(keys), len(center_frame)])
+    kinds = np.repeat([ACTIVE, DAMAGED, CENTER], [spec.k_act, spec.k_dmg, int(spec.center)])
+    return Graph(features, types, index, mask, kinds, around.worlds[frame], around.count)
+
+
+def _nearest(
+    receiver: np.ndarray, sender: np.ndarray, positions: np.ndarray, places: np.ndarray, k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The k nearest candidates of every receiver: senders (n, k), 0 where empty, and which are filled (n, k)."""
+    n = len(positions)
+    index, mask = np.zeros((n, k), dtype=np.int64), np.zeros((n, k), dtype=bool)
+    offsets = places[sender] - positions[receiver]
+    order = np.lexsort((sender, np.hypot(offsets[:, 0], offsets[:, 1]), receiver))
+    counts = np.bincount(receiver, minlength=n)
+    receiver = receiver[order]
+    rank = np.arange(len(receiver)) - (np.cumsum(counts) - counts)[receiver]
+    kept = rank < k
+    index[receiver[kept], rank[kept]] = sender[order[kept]]
+    mask[receiver[kept], rank[kept]] = True
+    return index, mask
+
+
+def _with_twins(around: Surroundings, seen_positions: np.ndarray, seen_velocities: np.ndarray) -> Surroundings:
+    """Rows n..2n-1 are the receivers as the others know them; every link starts at a twin."""
+    n = len(around.positions)
+    (receiver, sender), (watcher, spot) = around.links, around.near
+    return Surroundings(
+        np.concatenate([around.positions, seen_positions]), np.concatenate([around.velocities, seen_velocities]),
+        (np.concatenate([receiver, receiver + n]), np.concatenate([sender, sender]) + n),
+        around.spots, (np.concatenate([watcher, watcher + n]), np.concatenate([spot, spot])),
+        np.concatenate([around.frame, around.frame]), around.origins, around.centers, around.scales,
+        around.speeds, around.worlds,
+    )  # fmt: skip
+
+
+def _centroids(positions: np.ndarray, frame: np.ndarray, frames: int) -> np.ndarray:
+    """(frames, 2) m, mean position of the receivers of every frame."""
+    sums = [np.bincount(frame, weights=positions[:, k], minlength=frames) for k in (0, 1)]
+    return np.stack(sums, axis=1) / np.bincount(frame, minlength=frames)[:, None]
+
+
+def _zeros(n: int) -> np.ndarray:
+    return np.zeros(n, dtype=np.int64)

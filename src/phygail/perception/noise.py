@@ -1,0 +1,209 @@
+"""Imperfect sensing for every method: noisy positions and late news of neighbors (METHODS 4.8).
+
+Decisions, where METHODS leaves room:
+- Radio is physical: who is linked to whom, who is in which subnet and which damaged UAVs are in range stay true.
+  Positions are measured, so lengths, offsets and the choice of the nearest follow the noisy ones. Dynamics and success
+  use the truth.
+- One draw per UAV and step: a UAV localizes itself and tells the others. All roster spots get a fresh draw too: noise
+  on the damaged alone would tell who is damaged. The center gets one draw per subnet, for global methods one.
+- With a delay of k steps a UAV knows its own state now and all others as they were k steps ago (at the start: at
+  t = 0), with the noise of that time. A global method plans at t = 0 and feeds back each UAV's own position, so a delay
+  does not touch it. In a local view the offsets lead from the receiver now to the neighbor then. In a subnet each
+  member has its own picture of the others: `SensedView.picture` gives it to rules that know nothing of delays.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+from phygail.config import InputError
+from phygail.perception.view import GlobalView, LocalView, Observer, Scope, SubnetView, SubnetViews, View
+from phygail.swarm.scenario import Scenario
+from phygail.swarm.state import SwarmState
+
+
+@dataclass(frozen=True)
+class Sensing:
+    """How imperfect the sensing is; the default is perfect.
+
+    Attributes:
+        sigma_m: Standard deviation of every observed coordinate, fresh every step.
+        delay_steps: Age of everything known about neighbors.
+    """
+
+    sigma_m: float = 0.0
+    delay_steps: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.sigma_m < np.inf:
+            raise InputError(f"sigma_m {self.sigma_m} must be a number of metres, 0 or more")
+        if self.delay_steps < 0:
+            raise InputError(f"delay_steps {self.delay_steps} must be 0 or more")
+
+    @property
+    def perfect(self) -> bool:
+        """Neither noise nor delay."""
+        return self.sigma_m == 0 and self.delay_steps == 0
+
+
+@dataclass(frozen=True, eq=False)
+class SensedView(SubnetView):
+    """A subnet as its members sense it: `positions` and `velocities` are each member's own, current ones.
+
+    Attributes:
+        seen_positions: (m, 2) m, of each member as the others know it. seen_velocities: (m, 2) m/s.
+        delayed: Whether the seen may differ from the own.
+    """
+
+    seen_positions: np.ndarray
+    seen_velocities: np.ndarray
+    delayed: bool
+    _truly_near: Callable[[], np.ndarray]
+
+    @cached_property
+    def damaged_in_range(self) -> np.ndarray:
+        return self._truly_near()
+
+    def picture(self, row: int) -> SensedView:
+        """What member `row` knows: itself now, the others late."""
+        positions, velocities = self.seen_positions.copy(), self.seen_velocities.copy()
+        positions[row], velocities[row] = self.positions[row], self.velocities[row]
+        return replace(
+            self, positions=positions, velocities=velocities, lengths=_lengths(positions, self.pairs),
+            seen_positions=positions, seen_velocities=velocities, delayed=False,
+        )  # fmt: skip
+
+    def alone(self) -> SensedViews:
+        plain = super().alone()
+        return SensedViews(
+            **{field.name: getattr(plain, field.name) for field in fields(plain)},
+            centers=self.mission.center[None], seen_positions=self.seen_positions,
+            seen_velocities=self.seen_velocities, delayed=self.delayed, _truly_near=lambda _: self._truly_near(),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class SensedViews(SubnetViews):
+    """All subnets as sensed; iterating yields `SensedView`s, each with its own idea of the center.
+
+    Attributes:
+        centers: (count, 2) m, the center as every subnet sees it (`mission.center` holds the first).
+        Others as in `SensedView`, for all alive.
+    """
+
+    centers: np.ndarray
+    seen_positions: np.ndarray
+    seen_velocities: np.ndarray
+    delayed: bool
+    _truly_near: Callable[[np.ndarray], np.ndarray]
+
+    @cached_property
+    def damaged_in_range(self) -> np.ndarray:
+        return self._truly_near(np.arange(len(self.members)))
+
+    def __iter__(self) -> Iterator[SensedView]:
+        for label, (rows, plain) in enumerate(zip(self.rows, super().__iter__(), strict=True)):
+            known = {field.name: getattr(plain, field.name) for field in fields(plain)}
+            known["mission"] = replace(self.mission, center=self.centers[label])
+            yield SensedView(
+                **known, seen_positions=self.seen_positions[rows], seen_velocities=self.seen_velocities[rows],
+                delayed=self.delayed, _truly_near=partial(self._truly_near, rows),
+            )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Senses:
+    """What localization reads in one step: a pure function of the step, so that looking twice shows the same.
+
+    Attributes:
+        positions: (n, 2) m. roster: (N, 2) m. centers: (count, 2) m, one per subnet.
+    """
+
+    positions: np.ndarray
+    roster: np.ndarray
+    centers: np.ndarray
+
+
+class SensedObserver(Observer):
+    """An observer with imperfect sensing. It must see every step of an episode in order, to know the past."""
+
+    def __init__(self, scenario: Scenario, sensing: Sensing, rng: np.random.Generator) -> None:
+        super().__init__(scenario)
+        self.sensing = sensing
+        self._key = int(rng.integers(2**63))
+        self._past: deque[SwarmState] = deque(maxlen=sensing.delay_steps + 1)
+
+    def observe(self, state: SwarmState, scope: Scope) -> View:
+        if self.sensing.perfect:
+            return super().observe(state, scope)
+        self._remember(state)
+        now = self._sense(state)
+        if scope is Scope.GLOBAL:
+            return self._global(state, now)
+        seen = self._past[0]
+        seen_positions = self._sense(seen).positions
+        if scope is Scope.SUBNET:
+            return self._subnets(state, now, seen_positions, seen.velocities)
+        return self._local(state, now, seen_positions, seen.velocities)
+
+    def _remember(self, state: SwarmState) -> None:
+        if not self._past or state.step > self._past[-1].step:
+            self._past.append(state)
+        elif state.step < self._past[-1].step:
+            raise ValueError(f"step {state.step} was observed after step {self._past[-1].step}: use a new observer")
+
+    def _sense(self, state: SwarmState) -> _Senses:
+        draw = np.random.default_rng([self._key, state.step])
+        places = [state.positions, self._scenario.layout, np.tile(self.mission.center, (state.links.count, 1))]
+        return _Senses(*[exact + self.sensing.sigma_m * draw.standard_normal(exact.shape) for exact in places])
+
+    def _global(self, state: SwarmState, now: _Senses) -> GlobalView:
+        links = state.links
+        measured = replace(links, lengths=_lengths(now.positions, links.pairs))
+        return GlobalView(
+            replace(self.mission, center=now.centers[0]), state.step, now.roster, self._scenario.alive,
+            now.positions, state.velocities, measured,
+        )  # fmt: skip
+
+    def _subnets(
+        self, state: SwarmState, now: _Senses, seen_positions: np.ndarray, seen_velocities: np.ndarray
+    ) -> SensedViews:
+        plain = super().observe(state, Scope.SUBNET)
+        assert isinstance(plain, SubnetViews)
+        known = {field.name: getattr(plain, field.name) for field in fields(plain)}
+        known |= {
+            "mission": replace(self.mission, center=now.centers[0]), "roster": now.roster, "positions": now.positions,
+            "lengths": _lengths(now.positions, plain.pairs),
+        }  # fmt: skip
+        return SensedViews(
+            **known, centers=now.centers, seen_positions=seen_positions, seen_velocities=seen_velocities,
+            delayed=self.sensing.delay_steps > 0,
+            _truly_near=lambda rows: self._damaged_near(state.positions[rows]),
+        )  # fmt: skip
+
+    def _local(
+        self, state: SwarmState, now: _Senses, seen_positions: np.ndarray, seen_velocities: np.ndarray
+    ) -> LocalView:
+        receiver, sender = np.concatenate([state.links.pairs, state.links.pairs[:, ::-1]]).T
+
+        def damaged() -> tuple[np.ndarray, np.ndarray]:
+            near = self._damaged_near(state.positions)
+            return near[:, 0], now.roster[near[:, 1]] - now.positions[near[:, 0]]
+
+        # Row r of a local view belongs to UAV r, its idea of the center included.
+        mission = replace(self.mission, center=now.centers[state.links.subnet])
+        return LocalView(
+            mission, state.step, now.positions, state.velocities,
+            lambda: (receiver, seen_positions[sender] - now.positions[receiver], seen_velocities[sender]), damaged,
+        )  # fmt: skip
+
+
+def _lengths(positions: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """(e,) m, distance between the two rows of every pair."""
+    offsets = positions[pairs[:, 0]] - positions[pairs[:, 1]]
+    return np.hypot(offsets[:, 0], offsets[:, 1])

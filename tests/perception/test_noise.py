@@ -1,0 +1,162 @@
+import numpy as np
+import pytest
+
+from phygail.config import InputError
+from phygail.perception.graph import perceive
+from phygail.perception.noise import SensedObserver, SensedViews, Sensing
+from phygail.perception.view import Observer, Scope
+from phygail.swarm.dynamics import step
+from phygail.swarm.scenario import draw_scenario
+from phygail.swarm.state import initial_state
+
+
+@pytest.fixture(scope="module")
+def flight():
+    """Seven states of a split swarm whose UAVs fly in random directions."""
+    scenario = draw_scenario(100, 0.6, np.random.default_rng(0))
+    rng, states = np.random.default_rng(1), [initial_state(scenario)]
+    for _ in range(6):
+        states.append(step(states[-1], rng.uniform(-7, 7, states[-1].positions.shape)))
+    return states
+
+
+def observer(flight, sigma_m=0.0, delay_steps=0, seed=0):
+    return SensedObserver(flight[0].scenario, Sensing(sigma_m, delay_steps), np.random.default_rng(seed))
+
+
+def watch(flight, scope, **options):
+    """The view of the last state after watching the whole flight."""
+    eye = observer(flight, **options)
+    for state in flight:
+        view = eye.observe(state, scope)
+    return view
+
+
+def test_perfect_sensing_is_the_plain_view(flight):
+    view, plain = watch(flight, Scope.SUBNET), Observer(flight[0].scenario).observe(flight[-1], Scope.SUBNET)
+    assert not isinstance(view, SensedViews)
+    assert np.array_equal(view.positions, plain.positions)
+
+
+def test_noise_has_the_asked_size_and_is_fresh_every_step(flight):
+    eye = observer(flight, sigma_m=5.0)
+    errors = np.stack([eye.observe(s, Scope.SUBNET).positions - s.positions for s in flight])
+    assert errors.std() == pytest.approx(5.0, rel=0.1)
+    assert abs(errors.mean()) < 0.6
+    assert abs(np.corrcoef(errors[0].ravel(), errors[1].ravel())[0, 1]) < 0.3
+
+
+def test_looking_twice_at_a_step_shows_the_same_and_another_seed_something_else(flight):
+    eye = observer(flight, sigma_m=5.0)
+    first, second = (eye.observe(flight[0], Scope.SUBNET) for _ in range(2))
+    assert np.array_equal(first.positions, second.positions)
+    assert not np.array_equal(first.positions, observer(flight, 5.0, seed=1).observe(flight[0], Scope.SUBNET).positions)
+
+
+def test_links_subnets_and_damaged_in_range_stay_true(flight):
+    noisy = watch(flight, Scope.SUBNET, sigma_m=10.0)
+    plain = Observer(flight[0].scenario).observe(flight[-1], Scope.SUBNET)
+    assert np.array_equal(noisy.pairs, plain.pairs)
+    assert np.array_equal(noisy.subnet, plain.subnet)
+    assert np.array_equal(noisy.damaged_in_range, plain.damaged_in_range)
+    assert np.array_equal(noisy.velocities, plain.velocities)
+    for one, other in zip(noisy, plain, strict=True):
+        assert np.array_equal(one.damaged_in_range, other.damaged_in_range)
+        assert np.array_equal(one.pairs, other.pairs)
+
+
+def test_lengths_are_measured_between_noisy_positions(flight):
+    view = watch(flight, Scope.SUBNET, sigma_m=10.0)
+    i, j = view.pairs.T
+    np.testing.assert_allclose(view.lengths, np.linalg.norm(view.positions[i] - view.positions[j], axis=1))
+
+
+def test_each_subnet_has_its_own_idea_of_the_center(flight):
+    views = watch(flight, Scope.SUBNET, sigma_m=4.0)
+    assert views.centers.shape == (views.count, 2)
+    assert len(np.unique(views.centers, axis=0)) == views.count
+    for center, view in zip(views.centers, views, strict=True):
+        assert np.array_equal(view.mission.center, center)
+        assert np.array_equal(view.alone().centers, center[None])
+
+
+def test_noise_on_the_roster_does_not_tell_who_is_damaged(flight):
+    view = watch(flight, Scope.SUBNET, sigma_m=4.0)
+    assert (view.roster != flight[0].scenario.layout).all()
+
+
+def test_a_global_planner_gets_a_noisy_snapshot_and_noisy_feedback(flight):
+    eye = observer(flight, sigma_m=3.0)
+    for state in flight:
+        view = eye.observe(state, Scope.GLOBAL)
+        assert 1.5 < (view.positions - state.positions).std() < 4.5
+        assert np.array_equal(view.links.pairs, state.links.pairs)
+        assert not np.array_equal(view.mission.center, state.scenario.center)
+
+
+@pytest.mark.parametrize(("now", "then"), [(0, 0), (1, 0), (3, 0), (4, 1), (6, 3)])
+def test_neighbors_are_three_steps_old_and_the_own_state_is_current(flight, now, then):
+    eye = observer(flight, delay_steps=3)
+    for state in flight[: now + 1]:
+        views = eye.observe(state, Scope.SUBNET)
+    assert np.array_equal(views.positions, flight[now].positions)
+    assert np.array_equal(views.seen_positions, flight[then].positions)
+    assert np.array_equal(views.seen_velocities, flight[then].velocities)
+
+
+def test_a_delayed_position_carries_the_noise_of_its_time(flight):
+    eye = observer(flight, sigma_m=5.0, delay_steps=2)
+    seen = [eye.observe(state, Scope.SUBNET) for state in flight]
+    assert np.array_equal(seen[5].seen_positions, seen[3].positions)
+
+
+def test_a_picture_holds_its_owner_now_and_the_others_late(flight):
+    views = watch(flight, Scope.SUBNET, delay_steps=2)
+    view = max(views, key=lambda v: len(v.members))
+    picture = view.picture(1)
+    others = np.arange(len(view.members)) != 1
+    assert np.array_equal(picture.positions[1], view.positions[1])
+    assert np.array_equal(picture.positions[others], view.seen_positions[others])
+    assert np.array_equal(picture.velocities[others], view.seen_velocities[others])
+    assert np.array_equal(picture.damaged_in_range, view.damaged_in_range)
+
+
+def test_local_offsets_lead_from_the_receiver_now_to_the_neighbor_then(flight):
+    view = watch(flight, Scope.LOCAL, delay_steps=2)
+    pairs = flight[-1].links.pairs
+    receiver, sender = np.concatenate([pairs, pairs[:, ::-1]]).T
+    assert np.array_equal(view.receiver, receiver)
+    np.testing.assert_allclose(view.neighbor_offsets, flight[-3].positions[sender] - flight[-1].positions[receiver])
+    assert np.array_equal(view.neighbor_velocities, flight[-3].velocities[sender])
+
+
+def test_a_local_view_has_the_center_of_its_subnet_in_every_row(flight):
+    view, subnet = watch(flight, Scope.LOCAL, sigma_m=2.0), flight[-1].links.subnet
+    for label in range(subnet.max() + 1):
+        assert len(np.unique(view.mission.center[subnet == label], axis=0)) == 1
+
+
+def test_receivers_listen_to_twins_and_twins_to_twins(flight):
+    views = watch(flight, Scope.SUBNET, delay_steps=3)
+    graph, n = perceive(views), len(views.members)
+    assert graph.receivers == 2 * n
+    peers = graph.index[:, :8][graph.mask[:, :8]]
+    assert ((peers >= n) & (peers < 2 * n)).all()
+    assert (views.subnet[peers - n] == np.tile(views.subnet, 2)[np.nonzero(graph.mask[:, :8])[0]]).all()
+    half = views.mission.width_m / 2
+    known = np.concatenate([flight[-1].positions, flight[-4].positions])
+    np.testing.assert_allclose(graph.features[: 2 * n, :2] * half + views.mission.center, known, atol=1e-3)
+
+
+def test_the_past_must_be_seen_in_order(flight):
+    eye = observer(flight, delay_steps=1)
+    eye.observe(flight[1], Scope.SUBNET)
+    with pytest.raises(ValueError, match="step 0 was observed after step 1"):
+        eye.observe(flight[0], Scope.SUBNET)
+
+
+def test_impossible_sensing_is_refused():
+    with pytest.raises(InputError, match="sigma_m -1"):
+        Sensing(sigma_m=-1.0)
+    with pytest.raises(InputError, match="delay_steps -2"):
+        Sensing(delay_steps=-2)
