@@ -1,0 +1,1 @@
+"""Environments for learning libraries; each needs the extra `env`, which this folder itself does not import."""

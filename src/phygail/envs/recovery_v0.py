@@ -1,0 +1,220 @@
+"""Reconnecting a shattered swarm as a PettingZoo parallel environment.
+
+    from phygail.envs import recovery_v0
+
+    env = recovery_v0.parallel_env(uavs=20, damage=(0.25, 0.75))
+    observations, infos = env.reset(seed=0)
+    while env.agents:
+        actions = {agent: env.action_space(agent).sample() for agent in env.agents}
+        observations, rewards, terminations, truncations, infos = env.step(actions)
+
+Every alive UAV is an agent, named by its place in the roster ("uav_17"). The damaged are gone before the first step and
+never become agents, so the set of agents changes from episode to episode; within one it stays. A thin wrapper over
+`swarm.dynamics.step`: the world is the one of every method and table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from phygail.config import InputError, Physics
+from phygail.envs.observation import bounds, local_observations
+from phygail.envs.reward import Reward, TeamReward
+from phygail.envs.sources import Source, make_source
+from phygail.perception.view import Observer, Scope, SubnetViews
+from phygail.rng import generator
+from phygail.swarm.bounds import bound_steps
+from phygail.swarm.checks import shown
+from phygail.swarm.dynamics import step
+from phygail.swarm.scenario import Scenario
+from phygail.swarm.state import SwarmState, initial_state
+
+try:
+    from gymnasium.spaces import Box
+    from pettingzoo import ParallelEnv
+except ModuleNotFoundError:
+    raise InputError("the environment needs pettingzoo and gymnasium: pip install 'phygail[env]'") from None
+
+Rows = dict[str, np.ndarray]
+Infos = dict[str, dict[str, Any]]
+Step = tuple[Rows, dict[str, float], dict[str, bool], dict[str, bool], Infos]
+
+
+def parallel_env(
+    *,
+    uavs: int | Sequence[int] | None = None,
+    damage: float | tuple[float, float] | None = None,
+    width_m: float | None = None,
+    physics: Physics | None = None,
+    scenarios: str | Path | Iterable[Scenario] | None = None,
+    safety: bool = False,
+    reward: Reward | None = None,
+    render_mode: str | None = None,
+) -> RecoveryEnv:
+    """The environment, with scenarios drawn afresh for every episode or chosen from given ones.
+
+    Args:
+        uavs: Swarm size before the damage, or several of which one is drawn; 20 if None.
+        damage: Damage ratio, or (lowest, highest); (0.25, 0.75) if None.
+        width_m: Side of the map; the paper's for the swarm size if None.
+        physics: Radio and vehicle of drawn scenarios.
+        scenarios: Scenarios, or a scenario file, instead of drawn ones.
+        safety: Pass all commands through the filter that makes new contacts impossible.
+        reward: Judges (state before, state after) with one number per alive UAV or one for all; `TeamReward()` if None.
+        render_mode: "rgb_array", or None.
+    """
+    source = make_source(uavs, damage, width_m, physics, scenarios)
+    return RecoveryEnv(source, safety=safety, reward=reward or TeamReward(), render_mode=render_mode)
+
+
+class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[misc]  # PettingZoo has no types
+    """See `parallel_env`.
+
+    Attributes:
+        possible_agents: One name per roster entry of the largest swarm.
+        agents: The alive of the running episode; empty before the first reset and when an episode is over.
+        np_random: Draws the scenarios.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {
+        "name": "recovery_v0", "render_modes": ["rgb_array"], "render_fps": 10, "is_parallelizable": True,
+    }  # fmt: skip
+
+    def __init__(self, source: Source, *, safety: bool, reward: Reward, render_mode: str | None) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise InputError(f"render_mode {shown(render_mode)}: choose 'rgb_array' or None")
+        self.render_mode = render_mode
+        self.possible_agents = [f"uav_{k}" for k in range(source.largest)]
+        self.agents: list[str] = []
+        self.np_random = np.random.default_rng()
+        self._source, self._safety, self._reward = source, safety, reward
+        # Every agent has spaces of its own: users seed them one by one.
+        self._low, self._high = bounds()
+        self._observation_spaces = {name: Box(self._low, self._high) for name in self.possible_agents}
+        self._action_spaces = {name: Box(-1.0, 1.0, (2,)) for name in self.possible_agents}
+        self.state_space = Box(-np.inf, np.inf, (5 * source.largest + 4,))
+        self._state: SwarmState | None = None
+
+    def observation_space(self, agent: str) -> Box:
+        return self._observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Box:
+        return self._action_spaces[agent]
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Rows, Infos]:
+        """Begin the next episode right after the damage.
+
+        Args:
+            seed: Restarts the draws of scenarios; without one they go on.
+            options: {"scenario": id or Scenario} flies that one instead of drawing.
+        """
+        if seed is not None:
+            self.np_random = generator(seed, "recovery_v0")
+        wanted = (options or {}).get("scenario")
+        scenario = self._source.draw(self.np_random) if wanted is None else self._chosen(wanted)
+        self._state = initial_state(scenario)
+        self._observer = Observer(scenario)
+        self._bound_steps = bound_steps(scenario.spots, scenario.physics)
+        self.agents = [self.possible_agents[k] for k in scenario.alive]
+        return self._observations(), self._infos()
+
+    def step(self, actions: Rows) -> Step:
+        """Fly one step.
+
+        Args:
+            actions: (2,) velocity over v_max per agent; longer than 1 it is projected onto the speed disc.
+        """
+        before, agents = self._running(), self.agents
+        if not agents and not actions:
+            return {}, {}, {}, {}, {}
+        velocities = self._commands(actions) * before.scenario.physics.speed_mps
+        self._state = after = step(before, velocities, safety=self._safety)
+        rewards = self._judged(before, after)
+        results = (
+            self._observations(), dict(zip(agents, rewards.tolist(), strict=True)),
+            dict.fromkeys(agents, after.terminated), dict.fromkeys(agents, after.truncated), self._infos(),
+        )  # fmt: skip
+        if after.terminated or after.truncated:
+            self.agents = []
+        return results
+
+    def state(self) -> np.ndarray:
+        """(5 N + 4,) float32 for centralized critics; N = len(possible_agents), the rows of all but the alive are zero.
+
+        In this order: (N, 2) positions relative to the center in radio ranges, (N, 2) velocities over v_max, (N,) 1 for
+        alive, (2,) center and (1,) width in radio ranges, t / T_max.
+        """
+        now = self._running()
+        scenario, reach, size = now.scenario, now.scenario.physics.range_m, len(self.possible_agents)
+        positions, velocities, alive = np.zeros((size, 2)), np.zeros((size, 2)), np.zeros(size)
+        positions[scenario.alive] = (now.positions - scenario.center) / reach
+        velocities[scenario.alive] = now.velocities / scenario.physics.speed_mps
+        alive[scenario.alive] = 1.0
+        world = [*scenario.center / reach, scenario.width_m / reach, now.step / scenario.budget_steps]
+        return np.concatenate([positions.ravel(), velocities.ravel(), alive, world]).astype(np.float32)
+
+    def render(self) -> np.ndarray | None:
+        """(height, width, 3) uint8 picture of the swarm right now; None without a render mode."""
+        if self.render_mode is None:
+            return None
+        from phygail.envs.frames import draw_frame  # here, because learning needs no matplotlib
+
+        return draw_frame(self._running())
+
+    def _running(self) -> SwarmState:
+        if self._state is None:
+            raise InputError("there is no episode yet: call reset() first")
+        return self._state
+
+    def _chosen(self, wanted: str | Scenario) -> Scenario:
+        """The scenario that the user names or gives."""
+        scenario = self._source.named(wanted) if isinstance(wanted, str) else wanted
+        if not isinstance(scenario, Scenario):
+            raise InputError(f"scenario {shown(wanted)}: give an id or a Scenario")
+        if scenario.uavs > len(self.possible_agents):
+            most = len(self.possible_agents)
+            raise InputError(
+                f"scenario {scenario.id!r} has {scenario.uavs} UAVs: this environment takes at most {most}"
+            )
+        if initial_state(scenario).terminated:
+            raise InputError(f"scenario {scenario.id!r} is connected from the start: choose one whose swarm is split")
+        return scenario
+
+    def _commands(self, actions: Rows) -> np.ndarray:
+        """(n, 2) actions in the order of the agents."""
+        if not self.agents:
+            raise InputError("the episode is over: call reset() before the next step")
+        for agent in actions.keys() - set(self.agents):
+            raise InputError(f"{shown(agent)} is no agent of this episode: act for the names in env.agents")
+        for agent in self.agents:
+            if agent not in actions:
+                raise InputError(f"{agent} has no action: give one for every name in env.agents")
+            if np.shape(actions[agent]) != (2,):
+                raise InputError(f"the action of {agent} has shape {np.shape(actions[agent])}: give two numbers")
+        return np.array([actions[agent] for agent in self.agents], dtype=float)
+
+    def _judged(self, before: SwarmState, after: SwarmState) -> np.ndarray:
+        """(n,) reward of every agent."""
+        values = np.asarray(self._reward(before, after), dtype=float)
+        if values.shape not in ((), (len(self.agents),)):
+            raise InputError(f"the reward has shape {values.shape}: give one number, or one for each alive UAV")
+        return np.broadcast_to(values, len(self.agents))
+
+    def _observations(self) -> Rows:
+        view = self._observer.observe(self._running(), Scope.SUBNET)
+        assert isinstance(view, SubnetViews)
+        # A link of exactly the radio range may read 1.0000001: held to the bounds that the space declares.
+        rows = np.clip(local_observations(view), self._low, self._high)
+        return dict(zip(self.agents, rows, strict=True))
+
+    def _infos(self) -> Infos:
+        now = self._running()
+        info = {
+            "scenario": now.scenario.id, "steps": now.step, "subnets": now.links.count,
+            "bound_steps": self._bound_steps, "success": now.terminated,
+        }  # fmt: skip
+        return {agent: dict(info) for agent in self.agents}
