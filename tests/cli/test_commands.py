@@ -178,3 +178,22 @@ def test_a_reader_that_leaves_causes_no_traceback():
     assert run.stderr is not None
     assert "Traceback" not in run.stderr.read()
     run.wait(timeout=60)
+
+
+def test_scenarios_damages_the_layouts_it_is_given(tmp_path):
+    save_layout(tmp_path / "chain.csv", np.array([[100.0 * k, 0.0] for k in range(5)]))
+    words = ["--layout", f"paper-20,{tmp_path / 'chain.csv'}", "--damage", "0.25,0.4", "--cases", "2"]
+    assert main(["scenarios", *words, "--seed", "3", "--out", str(tmp_path / "cases.json")]) == 0
+    scenarios = load_scenarios(tmp_path / "cases.json")
+    assert [s.id for s in scenarios[:2]] == ["paper-20-d0.250-c000-s3", "paper-20-d0.250-c001-s3"]
+    assert [s.uavs for s in scenarios] == [20] * 4 + [5] * 4
+    assert scenarios[0].width_m == 320.0
+    assert len({tuple(s.damaged) for s in scenarios[:4]}) == 4
+
+
+def test_scenarios_wants_one_source_of_layouts(tmp_path, capsys):
+    common = ["--damage", "0.5", "--out", str(tmp_path / "x.json")]
+    assert main(["scenarios", *common]) == 2
+    assert "give --uavs 100,200 or --layout paper-100" in capsys.readouterr().err
+    assert main(["scenarios", "--uavs", "20", "--layout", "paper-20", *common]) == 2
+    assert "cannot be combined" in capsys.readouterr().err

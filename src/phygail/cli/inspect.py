@@ -23,11 +23,11 @@ class Inspect:
 
     For example:
       phygail inspect layout.csv
-      phygail inspect layout.csv --json
+      phygail inspect paper-100 --json
     """
 
     layout: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="LAYOUT.csv")]
-    """CSV with the header x_m,y_m."""
+    """CSV with the header x_m,y_m, or one of the paper's layouts: paper-20 ... paper-1000."""
     seed: Count = 0
     """Of the random damage."""
     json: Switch = False
@@ -36,9 +36,9 @@ class Inspect:
     def run(self) -> int:
         """Inspect and print."""
         from phygail.evaluation.inspection import inspect_layout
-        from phygail.swarm.scenario import load_layout
+        from phygail.swarm.layouts import find_layout
 
-        found = inspect_layout(load_layout(self.layout), seed=self.seed)
+        found = inspect_layout(find_layout(self.layout).positions, seed=self.seed)
         if self.json:
             print(json.dumps(asdict(found), indent=2))
         else:

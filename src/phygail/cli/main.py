@@ -18,6 +18,8 @@ from phygail.cli.inspect import Inspect
 from phygail.cli.methods import Methods
 from phygail.cli.recover import Recover
 from phygail.cli.scenarios import Scenarios
+from phygail.cli.train import Train
+from phygail.cli.train_phygail import TrainPhygail
 from phygail.config import InputError
 
 DESCRIPTION = """Get a shattered UAV swarm back into one network.
@@ -44,9 +46,14 @@ COMMANDS: dict[str, type[Command]] = {
     "scenarios": Scenarios,
     "inspect": Inspect,
     "experts": Experts,
+    "train": Train,
     "export": Export,
     "methods": Methods,
 }
+
+
+# Commands of two words, with flags of their own.
+SPECIAL: dict[tuple[str, str], type[Command]] = {("train", "phygail-paper"): TrainPhygail}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -75,6 +82,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parse(words: list[str]) -> Command:
     """The command that the words describe; help and errors of the command line end the process here."""
+    special = SPECIAL.get((words[0], words[1])) if len(words) > 1 else None
+    if special is not None:
+        return tyro.cli(special, prog=f"phygail {words[0]} {words[1]}", args=words[2:])
     if words[0] in COMMANDS:
         return tyro.cli(COMMANDS[words[0]], prog=f"phygail {words[0]}", args=words[1:])
     stubs = {name: _stub(command) for name, command in COMMANDS.items()}

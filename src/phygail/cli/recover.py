@@ -41,7 +41,7 @@ class Recover:
     uavs: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Draw a swarm of this size, 200 if no swarm is named."""
     layout: Annotated[Path | None, tyro.conf.arg(metavar="FILE.csv", help_behavior_hint="")] = None
-    """Your own layout: CSV with the header x_m,y_m."""
+    """Your own layout: CSV with the header x_m,y_m; or one of the paper's, paper-20 ... paper-1000."""
     scenarios: Annotated[Path | None, tyro.conf.arg(metavar="FILE.json", help_behavior_hint="")] = None
     """Scenario file; the scenario brings its damage along."""
     id: Annotated[str | None, tyro.conf.arg(metavar="ID", help_behavior_hint="")] = None
@@ -110,28 +110,26 @@ class Recover:
         return self._struck()
 
     def _drawn(self, ratio: float, *, fresh: bool) -> Scenario:
-        from phygail.evaluation.grid import Grid
-        from phygail.rng import generator
-        from phygail.swarm.scenario import draw_scenario, load_layout
+        from phygail.evaluation.grid import Grid, damaged_layouts
 
-        uavs = _SWARM if self.uavs is None else self.uavs
-        if fresh:  # case 0 of the grid: the same scenario as in a comparison
-            return Grid((uavs,), (ratio,), 1, self.seed).scenario(0)
-        assert self.layout is not None
-        layout = load_layout(self.layout)
-        rng = generator(self.seed, "damage")
-        return draw_scenario(len(layout), ratio, rng, name=self.layout.stem, seed=self.seed, layout=layout)
+        # Case 0 of a grid: the same scenario as in a comparison.
+        if fresh:
+            return Grid((_SWARM if self.uavs is None else self.uavs,), (ratio,), 1, self.seed).scenario(0)
+        return damaged_layouts([str(self.layout)], [ratio], 1, self.seed)[0]
 
     def _struck(self) -> Scenario:
         from phygail.evaluation.grid import parse_whole
         from phygail.rng import generator
         from phygail.swarm.damage import strike_damage
         from phygail.swarm.formation import draw_layout, width_for
-        from phygail.swarm.scenario import load_layout, make_scenario
+        from phygail.swarm.layouts import find_layout
+        from phygail.swarm.scenario import make_scenario
 
         layout: np.ndarray
+        width: float | None
         if self.layout is not None:
-            layout, name, width = load_layout(self.layout), self.layout.stem, None
+            ground = find_layout(self.layout)
+            layout, name, width = ground.positions, ground.name, ground.width_m
         else:
             uavs = _SWARM if self.uavs is None else self.uavs
             layout, name = draw_layout(uavs, generator(self.seed, "layout", uavs)), f"n{uavs:04d}-s{self.seed}"

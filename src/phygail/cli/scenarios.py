@@ -8,7 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from phygail.cli.options import Count, Numbers
+from phygail.cli.options import Count, MaybeNumbers, Numbers, require_one
+from phygail.config import InputError
 
 
 @dataclass(frozen=True)
@@ -18,14 +19,17 @@ class Scenarios:
     For example:
       phygail scenarios --uavs 100,200 --damage 0.25,0.5 --cases 50 --seed 7 --out cases.json
       phygail scenarios --uavs 20:100:20 --damage 0.05:0.95:0.05 --cases 5 --out cases.json
+      phygail scenarios --layout paper-100,mine.csv --damage 0.1,0.5,0.9 --cases 10 --out cases.json
     """
 
-    uavs: Numbers
-    """Swarm sizes, e.g. 100,200 or 20:100:20 (the last included)."""
     damage: Numbers
     """Damage ratios, e.g. 0.25,0.5 or 0.05:0.95:0.05 (the last included)."""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.json")]
     """Where to save them."""
+    uavs: MaybeNumbers = None
+    """Draw fresh layouts of these sizes, e.g. 100,200 or 20:100:20 (the last included)."""
+    layout: Annotated[str | None, tyro.conf.arg(metavar="LIST", help_behavior_hint="")] = None
+    """Damage these layouts instead: CSV files, or the paper's (paper-20 ... paper-1000), separated by commas."""
     cases: Count = 50
     """Scenarios per size and ratio."""
     seed: Count = 0
@@ -34,10 +38,16 @@ class Scenarios:
     def run(self) -> int:
         """Draw and save."""
         from phygail.cli.console import complain
-        from phygail.evaluation.grid import Grid, parse_numbers, parse_whole
+        from phygail.evaluation.grid import Grid, damaged_layouts, parse_numbers, parse_whole
         from phygail.swarm.scenario import save_scenarios
 
-        grid = Grid(parse_whole(self.uavs, "--uavs"), parse_numbers(self.damage, "--damage"), self.cases, self.seed)
-        save_scenarios(self.out, grid.scenarios())
-        complain(f"{len(grid):,} scenarios in {self.out}")
+        if require_one("source of layouts", {"--uavs": self.uavs, "--layout": self.layout}) is None:
+            raise InputError("no swarm is named: give --uavs 100,200 or --layout paper-100")
+        damage = parse_numbers(self.damage, "--damage")
+        if self.uavs is not None:
+            scenarios = Grid(parse_whole(self.uavs, "--uavs"), damage, self.cases, self.seed).scenarios()
+        else:
+            scenarios = damaged_layouts((self.layout or "").split(","), damage, self.cases, self.seed)
+        save_scenarios(self.out, scenarios)
+        complain(f"{len(scenarios):,} scenarios in {self.out}")
         return 0

@@ -11,6 +11,7 @@ from phygail.config import InputError
 from phygail.rng import generator
 from phygail.swarm.damage import damage_count
 from phygail.swarm.formation import check_size
+from phygail.swarm.layouts import find_layout
 from phygail.swarm.scenario import Scenario, draw_scenario
 
 MOST_VALUES = 10_000  # of one list or range: more is a slip of the keyboard
@@ -120,6 +121,32 @@ class Listed:
     def scenario(self, index: int) -> Scenario:
         # A copy through the constructor: arrays that traveled between processes are write-protected again.
         return replace(self.given[index])
+
+
+def damaged_layouts(layouts: Iterable[str], damage: Iterable[float], cases: int, seed: int) -> list[Scenario]:
+    """Random damage that splits fixed layouts: `cases` scenarios per layout (file or name) and damage ratio.
+
+    As in `Grid`, a scenario depends on its own coordinates only; ids are like paper-100-d0.250-c003-s0.
+    """
+    if not 1 <= cases <= MOST_CASES:
+        raise InputError(f"{cases} cases per cell: choose from 1 to {MOST_CASES:,}")
+    scenarios = []
+    for ground in map(find_layout, layouts):
+        for ratio in damage:
+            _check_cell(len(ground.positions), ratio)
+            for case in range(cases):
+                scenarios.append(
+                    draw_scenario(
+                        len(ground.positions),
+                        ratio,
+                        generator(seed, "damage", ground.name, _permille(ratio), case),
+                        name=f"{ground.name}-d{ratio:.3f}-c{case:03d}-s{seed}",
+                        seed=seed,
+                        layout=ground.positions,
+                        width_m=ground.width_m,
+                    )
+                )
+    return scenarios
 
 
 def as_cases(source: Grid | Iterable[Scenario]) -> Grid | Listed:

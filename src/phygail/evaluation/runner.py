@@ -160,6 +160,7 @@ def _report(folder: RunFolder, table: pl.DataFrame, command: str) -> None:
 
     write_text(folder.path / "summary.md", summary_markdown(table, folder.config, command))
     if table.filter(table["subnets"] > 1).height:
-        from phygail.evaluation.figures import draw_curves  # matplotlib: 0.5 s
+        from phygail.evaluation.figures import draw_curves, draw_over_bound  # matplotlib: 0.5 s
 
         draw_curves(table, folder.path / "curves.png")
+        draw_over_bound(table, folder.path / "over_bound.png")

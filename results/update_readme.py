@@ -1,0 +1,56 @@
+"""Write the tables of README.md from the raw rows under results/: `python results/update_readme.py`.
+
+A table stands between `<!-- table:NAME -->` and `<!-- end -->`; NAME is a folder of results/ that `phygail compare`
+made. A test regenerates every table and compares.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import polars as pl
+
+from phygail.evaluation.rows import frame, read_rows
+from phygail.evaluation.summary import split_cases, summarize
+from phygail.evaluation.tables import cell_text, markdown_table
+from phygail.files import write_text
+from phygail.methods import METHODS
+
+ROOT = Path(__file__).parent.parent
+TABLE = re.compile(r"(<!-- table:(?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def readme_table(rows: pl.DataFrame) -> str:
+    """Per method: share reconnected, mean steps per swarm size, time over bound, contacts; best first, bound last."""
+    overall, by_size = summarize(rows), summarize(rows, "uavs")
+    sizes = sorted(by_size["uavs"].unique())
+    header = ["method", "scope", "reconnected", *(f"N={n}" for n in sizes), "x bound", "contacts per UAV"]
+    lines = []
+    for row in overall.iter_rows(named=True):
+        mine = by_size.filter(pl.col("method") == row["method"])
+        steps = dict(zip(mine["uavs"], mine["steps"], strict=True))
+        scope = str(METHODS.get(row["method"]).scope)
+        cells = [cell_text(steps[n], ".0f") for n in sizes]
+        contacts = cell_text(row["contact_events_per_uav"], ".2f")
+        over = cell_text(row["over_bound"], ".2f")
+        lines.append([f"`{row['method']}`", scope, cell_text(row["convergence"], ".1%"), *cells, over, contacts])
+    bounds = split_cases(rows).unique("scenario").group_by("uavs").agg(pl.col("bound_steps").mean())
+    least = dict(zip(bounds["uavs"], bounds["bound_steps"], strict=True))
+    lines.append(["*lower bound*", "", "", *(cell_text(least[n], ".0f") for n in sizes), "1.00", ""])
+    return markdown_table(header, lines)
+
+
+def refreshed(text: str) -> str:
+    """The README with every table made anew."""
+
+    def table(match: re.Match[str]) -> str:
+        rows = frame(read_rows(ROOT / "results" / match["name"] / "rows.csv"))
+        return f"{match[1]}{readme_table(rows)}{match[3]}"
+
+    return TABLE.sub(table, text)
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    write_text(readme, refreshed(readme.read_text(encoding="utf-8")))

@@ -1,0 +1,67 @@
+"""Every command and snippet of the README runs, and its tables are those of the rows on disk."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(sh|python)\n(.*?)```", README, re.DOTALL)
+SHELL = [line.split("  #")[0].strip() for kind, block in BLOCKS if kind == "sh" for line in block.splitlines()]
+COMMANDS = [line for line in SHELL if line.startswith("phygail ")]
+# The comparisons behind the tables take from minutes to hours; here they run on one small case per setting.
+SMALLER = ((r"--uavs [\d,]+500", "--uavs 20"), (r"--cases \d\d+", "--cases 1"), (r"--cases [2-9]", "--cases 1"),
+           (r"--damage 0.05:0.95:0.1", "--damage 0.5"))  # fmt: skip
+
+
+def _run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=110, check=False)
+
+
+def test_the_readme_names_the_two_commands_and_every_make_target_exists() -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    used = {line.split()[1] for line in SHELL if line.startswith("make ")}
+    assert {"demo", "test"} <= used <= targets
+
+
+def test_readme_commands_run_in_order(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    assert len(COMMANDS) >= 8
+    for command in COMMANDS:
+        small = command
+        if "--out results/" in command:
+            for pattern, text in SMALLER:
+                small = re.sub(pattern, text, small)
+        done = _run([sys.executable, "-m", *shlex.split(small)], tmp_path)
+        assert done.returncode == 0, f"{small}\n{done.stderr}"
+    assert (tmp_path / "out" / "recovery.gif").stat().st_size > 10_000
+    assert (tmp_path / "out" / "compare" / "rows.csv").exists()
+
+
+@pytest.mark.parametrize("snippet", [block for kind, block in BLOCKS if kind == "python"])
+def test_readme_snippets_run(snippet: str, tmp_path: Path) -> None:
+    done = _run([sys.executable, "-c", snippet], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("True")
+
+
+def test_readme_links_lead_somewhere() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_readme_tables_are_those_of_the_rows() -> None:
+    spec = importlib.util.spec_from_file_location("update_readme", ROOT / "results" / "update_readme.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert "<!-- table:" in README
+    assert module.refreshed(README) == README
