@@ -104,7 +104,7 @@ def test_flights_without_progress_gather_at_last():
 
 
 def test_late_flight_is_planned_again_from_where_everybody_is():
-    """Stopped half way for good 30 steps, the pair makes a second plan and flies it."""
+    """Held in place half way for 30 steps, the pair makes a second plan and flies it."""
     scenario = make_scenario("pair", np.array([[0.0, 0.0], [200.0, 0.0]]), budget_steps=400)
     pilot = Convex(effort=QUICK)
     command, state = controller(pilot, scenario), initial_state(scenario)
@@ -203,11 +203,11 @@ def test_negative_effort_is_refused():
 
 
 swarms = st.lists(
-    st.tuples(st.integers(0, 600), st.integers(0, 600)), min_size=2, max_size=7, unique=True
+    st.tuples(st.integers(0, 450), st.integers(0, 450)), min_size=2, max_size=6, unique=True
 ).map(lambda p: np.array(p, dtype=float))  # fmt: skip
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(swarms, st.booleans())
 def test_any_small_swarm_reconnects_and_never_below_the_bound(layout, safety):
     episode, pilot = flown(make_scenario("any", layout, budget_steps=3000), safety=safety)
