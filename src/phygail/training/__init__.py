@@ -1,0 +1,1 @@
+"""Training of the learned methods; needs the extra `learn`."""

@@ -1,0 +1,113 @@
+"""Rewards of the paper (METHODS 4.3, paper IV-D), and why waiting does not pay.
+
+    r_env_i = r_step + r_safe_i + r_term,   R_i = clip((r_env_i + w_IL r_GAIL_i) / scale, -R_max, R_max)
+
+**Early success and a reward that is never negative.** r_GAIL >= 0 is paid for every step flown, and success ends the
+episode: a policy could earn by waiting. One more step before success is worth w_IL r_GAIL + r_step and costs, of the
+success reward S(t) = r_base + r_time eta(t), the difference S(t) - gamma S(t + 1) >= (1 - gamma) r_base, the least
+once eta has faded. With the paper's constants and T_max = 256, before the division by 20:
+
+    D = 0.5   0.0693 - 0.0195 = 0.0498  <  0.2     waiting never pays
+    D = 0.9   0.2303 - 0.0195 = 0.2107  >  0.2     it pays, by 0.0107 a step, once eta < 0.054 (t > 4.7 T_E)
+
+D = 0.9 is the discriminator's target for experts; for the policy it learns 0.1. So the paper's form is sound at and
+below D = 0.889, and `TrainConfig` refuses constants with which waiting would pay at D = 0.5. The bias is still there,
+though: of two equally fast ways the one that finishes first loses imitation reward. With `absorbing` a success is
+credited with the mean imitation reward of the epoch for each of the T_max - t steps it saves, discounted (the
+absorbing state of Kostrikov et al. 2019). Finishing is then neutral to GAIL as far as waiting is judged like the
+average; it pays only if its r_GAIL exceeds the mean by more than 2.195.
+The profile `paper` leaves it off, `cpu` turns it on.
+
+T_max: the world reports truncated, yet -P_fail N_s is paid there, so the learner treats it as terminal. Only the cut
+at the horizon of an epoch bootstraps.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from phygail.swarm.batch import BatchState
+from phygail.training.buffer import Rollout
+from phygail.training.profiles import TrainConfig
+
+SMALLEST = 1e-8  # epsilon of the paper: D is clipped to [epsilon, 1 - epsilon]
+
+
+def speed_bonus(
+    steps: np.ndarray, expert_steps: np.ndarray, budget_steps: np.ndarray, config: TrainConfig
+) -> np.ndarray:
+    """eta(t) = min(exp(lambda (1 - t / (alpha T_E))), eta_max), all in steps; the ablation has T_max for alpha T_E."""
+    pace = config.tolerance * expert_steps if config.expert_time else budget_steps
+    return np.minimum(np.exp(config.decay * (1.0 - steps / pace)), config.eta_max)
+
+
+def safety_reward(state: BatchState, config: TrainConfig) -> np.ndarray:
+    """(B, n) r_safe = -w_col sum over the other alive j of max(0, D_safe - d_ij); 0 for padding."""
+    squared, pairs = state.links.squared, state.cases.pairs
+    reward = np.zeros(state.positions.shape[:2])
+    i, j, b = np.nonzero((squared < config.safe_m**2) & pairs)  # few pairs: no root for the rest
+    np.add.at(reward, (b, i), -config.w_col * (config.safe_m - np.sqrt(squared[i, j, b])))
+    return reward
+
+
+def environment_reward(flown: BatchState, expert_steps: np.ndarray, config: TrainConfig) -> np.ndarray:
+    """(B, n) r_env of the step that led to `flown`, the same for all alive but for safety; 0 for padding.
+
+    Args:
+        flown: Right after the step, before any reset.
+        expert_steps: (B,) int, T_E of the scenarios flown.
+        config: Weights.
+    """
+    budget = flown.cases.budget_steps
+    shared = -config.step_penalty / budget
+    bonus = speed_bonus(flown.steps, expert_steps, budget, config)
+    shared = shared + np.where(flown.terminated, config.r_base + config.r_time * bonus, 0.0)
+    shared = shared - np.where(flown.truncated, config.p_fail * flown.count, 0.0)
+    return np.where(flown.mask, shared[:, None] + safety_reward(flown, config), 0.0)
+
+
+def saved_steps(flown: BatchState, config: TrainConfig) -> np.ndarray:
+    """(B,) discounted number of steps that a success saves: sum of gamma^k, k = 1..T_max - t; 0 without success."""
+    left = flown.cases.budget_steps - flown.steps
+    total = config.gamma * (1.0 - config.gamma**left) / (1.0 - config.gamma)
+    return np.where(flown.terminated, total, 0.0)
+
+
+def imitation_reward(logits: np.ndarray) -> np.ndarray:
+    """r_GAIL = -log(1 - clip(D, eps, 1 - eps)) of the discriminator's logits; equal to softplus, bounded.
+
+    In logits, because 1 - 1e-8 is 1 in single precision.
+    """
+    softplus = np.logaddexp(0.0, np.asarray(logits, dtype=np.float64))
+    return np.clip(softplus, -math.log1p(-SMALLEST), -math.log(SMALLEST))
+
+
+def total_reward(rollout: Rollout, imitation: np.ndarray, config: TrainConfig) -> np.ndarray:
+    """(T, B, n) R_i: both parts, the credit for steps saved, scaled and clipped; 0 for padding.
+
+    Args:
+        rollout: With r_env.
+        imitation: (M,) r_GAIL of every node of the rollout.
+        config: Weights.
+    """
+    total = rollout.environment + config.w_il * rollout.padded(imitation)
+    if config.absorbing and len(imitation):
+        total = total + config.w_il * float(imitation.mean()) * rollout.saved[:, :, None]
+    limit = config.reward_limit
+    return np.where(rollout.alive, np.clip(total / config.reward_scale, -limit, limit), 0.0)
+
+
+def gain_of_waiting(config: TrainConfig, probability: float, budget_steps: int, bonus: float = 0.0) -> float:
+    """What one more step before success is worth when eta stays `bonus`, in units of R; positive: waiting pays.
+
+    Args:
+        config: Weights; without `absorbing`.
+        probability: D while waiting.
+        budget_steps: T_max.
+        bonus: eta now; 0 is the worst case, long after the expert's time.
+    """
+    earned = config.w_il * float(imitation_reward(np.log(probability / (1.0 - probability))))
+    lost = (1.0 - config.gamma) * (config.r_base + config.r_time * bonus)
+    return (earned - config.step_penalty / budget_steps - lost) / config.reward_scale
