@@ -4,13 +4,13 @@ from phygail import __version__
 
 project = "phygail"
 author = "The phygail team"
-copyright = "2026, The phygail team"  # noqa: A001  (Sphinx wants this name)
+copyright = "2026, The phygail team"
 version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = "phygail"
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "METHODS.md"]  # METHODS is the specification that comments refer to, read as a file
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"

@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import pytest
 
 from phygail.config import InputError
@@ -57,3 +60,23 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
 def test_a_byte_order_mark_is_skipped(tmp_path):
     (tmp_path / "bom").write_bytes(b"\xef\xbb\xbfx_m,y_m")
     assert read_text(tmp_path / "bom") == "x_m,y_m"
+
+
+def test_devices_pipes_and_impossible_names_are_never_replaced(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/null")):
+        with pytest.raises(InputError, match="device or pipe"):
+            write_text(path, "x")
+        assert not path.is_file()
+    with pytest.raises(InputError, match="too long"):
+        write_text(tmp_path / ("a" * 300), "x")
+
+
+def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "there").mkdir()
+    link, file = tmp_path / "link.txt", tmp_path / "there" / "file.txt"
+    link.symlink_to(file)
+    write_text(link, "x")
+    assert link.is_symlink()
+    assert file.read_text() == "x"

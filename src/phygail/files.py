@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from phygail.config import InputError
+
+DRAFT = ".draft-"  # how the names of files that are being written begin; a killed process leaves them behind
 
 
 def read_text(path: Path) -> str:
@@ -32,13 +35,28 @@ def make_folder(path: Path) -> Path:
     return path
 
 
+def check_writable(path: Path) -> None:
+    """Refuse a path where no file can be written, before any work is done for it."""
+    make_folder(path.parent)
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+    # Replacing /dev/null by a file would break the machine; /dev/stdout may lead to a file, but not to be replaced.
+    if not stat.S_ISREG(mode) or path.parent.resolve() == Path("/dev"):
+        kind = "folder" if stat.S_ISDIR(mode) else "device or pipe"
+        raise InputError(f"cannot write {path}: it is a {kind}; name a file")
+
+
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A temporary path beside `path` that replaces it when the block ends well: readers see all of it or nothing."""
-    make_folder(path.parent)
-    if path.is_dir():
-        raise InputError(f"cannot write {path}: it is a folder; name a file")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
+    check_writable(path)
+    target = Path(os.path.realpath(path))  # a link stays a link
+    make_folder(target.parent)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=DRAFT, suffix=path.suffix)
     os.close(handle)
     draft = Path(name)
     try:
@@ -46,7 +64,7 @@ def whole_file(path: Path) -> Iterator[Path]:
         draft.chmod(0o644)
         with draft.open("rb") as written:
             os.fsync(written.fileno())
-        draft.replace(path)
+        draft.replace(target)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
     finally:

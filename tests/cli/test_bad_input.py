@@ -32,6 +32,7 @@ def refusal(capsys, *words: str) -> str:
     [
         ("", "header"),
         ("1,2\n3,4\n", "header"),
+        ("x_m;y_m\n1;2\n", "'x_m;y_m'"),
         ("x_m,y_m\n", "at least two"),
         ("x_m,y_m\n1,2\n", "at least two"),
         ("x_m,y_m\n1,2\n3\n", "line 3"),
@@ -144,6 +145,27 @@ def test_a_folder_below_a_file_cannot_be_written(tmp_path, capsys):
     assert "cannot write" in refusal(capsys, "scenarios", *GRID, "--out", f"{below}/cases.json")
 
 
+def test_a_name_that_is_too_long_for_the_disk(tmp_path, capsys):
+    name = str(tmp_path / ("a" * 300))
+    for words in (("scenarios", *GRID), ("compare", *GRID, "--methods", "sidr")):
+        assert "too long" in refusal(capsys, *words, "--out", name)
+    assert "too long" in refusal(capsys, "recover", "--uavs", "20", "--picture", f"{name}.png")
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("--layout", "paper-20,paper-20", "--damage", "0.5"), "layout name is listed twice"),
+        (("--layout", "paper-20", "--damage", "0.5,0.50"), "damage ratio is listed twice"),
+        (("--layout", "", "--damage", "0.5"), "no layout ''"),
+    ],
+)
+def test_scenario_files_that_could_not_be_read_back_are_not_written(tmp_path, capsys, words, named):
+    out = tmp_path / "cases.json"
+    assert named in refusal(capsys, "scenarios", *words, "--out", str(out))
+    assert not out.exists()
+
+
 @pytest.mark.parametrize(
     ("words", "named"),
     [
@@ -164,8 +186,10 @@ def test_a_folder_below_a_file_cannot_be_written(tmp_path, capsys):
         (("--uavs", "20", "--seed", "-1"), "seed -1"),
         (("--uavs", "20", "--picture", "p.txt"), "p.txt"),
         (("--uavs", "20", "--methods", "nobody"), "nobody"),
+        (("--uavs", "20", "--methods", ""), "empty method name"),
+        (("--uavs", "20", "--trajectory", "/dev/null"), "device or pipe"),
         (("--layout", "nowhere.csv"), "nowhere.csv"),
-        (("--scenarios", "nowhere.json"), "nowhere.json"),
+        (("--scenarios", "nowhere.json"), "phygail: cannot read nowhere.json: No such file"),
     ],
 )
 def test_bad_recoveries(capsys, words, named):

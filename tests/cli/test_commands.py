@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,6 +179,22 @@ def test_a_reader_that_leaves_causes_no_traceback():
     assert run.stderr is not None
     assert "Traceback" not in run.stderr.read()
     run.wait(timeout=60)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the device of the test")
+def test_a_full_disk_is_one_line():
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "phygail", "methods"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (run.returncode, run.stderr) == (2, "phygail: the output: No space left on device\n")
+
+
+def test_a_closed_stdout_is_no_reason_to_fail():
+    run = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m phygail methods >&-"], stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert (run.returncode, run.stderr) == (0, "")
 
 
 def test_scenarios_damages_the_layouts_it_is_given(tmp_path):

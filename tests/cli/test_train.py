@@ -6,6 +6,7 @@ import pytest
 
 from phygail.cli.train import TRAINABLES, Train
 from phygail.config import InputError
+from phygail.training import cr_mgc
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,9 @@ def test_every_training_names_a_config_with_a_seed_and_a_job(name):
     assert callable(module.job)
 
 
-def test_a_tiny_training_runs_to_its_end(tmp_path, capsys):
+def test_a_tiny_training_runs_to_its_end(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(cr_mgc, "VALIDATION_DAMAGE", (0.5,))
+    monkeypatch.setattr(cr_mgc, "VALIDATION_CASES", 1)
     settings = ("iterations=1", "tasks=2", "pairs=1", "online=1")
     assert Train("cr-mgc", out=tmp_path / "w.safetensors", set=settings).run() == 0
     assert {path.suffix for path in tmp_path.iterdir()} == {".safetensors", ".json", ".jsonl"}

@@ -52,6 +52,7 @@ def test_drawn_scenarios_are_split_and_carry_their_seed():
         ((1,), (0.5,), 1, 0),
         ((10_001,), (0.5,), 1, 0),
         ((), (0.5,), 1, 0),
+        (tuple(range(20, 100)), (0.5,), 100_000, 0),  # eight million scenarios
     ],
 )
 def test_bad_grids_are_refused(uavs, damage, cases, seed):

@@ -21,6 +21,7 @@ from phygail.evaluation.grid import Grid
 from phygail.evaluation.pool import LocalEngine
 from phygail.evaluation.rows import TIMINGS, csv_text, read_rows
 from phygail.evaluation.runner import compare
+from phygail.files import DRAFT
 from phygail.methods.base import METHODS, run_episode
 from phygail.rng import generator
 from phygail.swarm.scenario import make_scenario
@@ -116,10 +117,12 @@ def test_killed_at_any_moment_and_resumed_gives_the_undisturbed_rows(undisturbed
     assert compare(GRID, METHOD_NAMES, tmp_path, workers=2).drop(TIMINGS).equals(undisturbed)
 
 
-def test_a_torn_line_is_dropped_and_flown_again(undisturbed, tmp_path):
+def test_a_torn_line_is_dropped_and_flown_again_and_drafts_are_swept(undisturbed, tmp_path):
     rows = compare(GRID, METHOD_NAMES, tmp_path, workers=1).to_dicts()
     (tmp_path / "rows.csv").write_text(csv_text(rows[:5], header=True) + "n0020-d0.800-c00")
+    (tmp_path / f"{DRAFT}half.csv").write_text("n0020-d0.5")
     assert compare(GRID, METHOD_NAMES, tmp_path, workers=1).drop(TIMINGS).equals(undisturbed)
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_a_finished_run_starts_no_worker(tmp_path):
@@ -211,6 +214,14 @@ def test_a_method_stuck_in_one_step_is_killed_and_the_run_goes_on(tmp_path, plug
     rows = compare(Grid((20,), (0.5,), 1), "stuck,sidr", tmp_path / "run", plugins=[file], timeout=1,
                    engine=LocalEngine(1, grace_s=1.0))  # fmt: skip
     assert dict(rows.select("method", "flag").iter_rows()) == {"stuck": TIMEOUT, "sidr": ""}
+
+
+def test_a_method_that_tampers_with_its_view_changes_no_row_of_others(undisturbed, tmp_path, plugin):
+    body = "try:\n    view.positions.setflags(write=True)\n    view.positions[:] = 0.0\nexcept ValueError: pass\n"
+    file = plugin("tamperer", body + "return np.full(view.positions.shape, np.nan)\n")
+    rows = compare(GRID, ("tamperer", *METHOD_NAMES), tmp_path / "run", workers=1, plugins=[file])
+    assert rows.filter(rows["method"] != "tamperer").drop(TIMINGS).equals(undisturbed)
+    assert set(rows.filter(rows["method"] == "tamperer").select("converged", "flag").rows()) == {(0, "nonfinite")}
 
 
 def test_a_worker_that_dies_costs_no_row(undisturbed, tmp_path, plugin):

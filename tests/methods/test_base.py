@@ -63,12 +63,21 @@ def test_a_method_name_that_is_taken_is_refused_again_and_again(plugin):
             load_plugin(plugin)
 
 
-@pytest.mark.parametrize("text", ["import nonsense_that_is_not_there", "1 +", "raise OSError('x')"])
+@pytest.mark.parametrize(
+    "text", ["import nonsense_that_is_not_there", "1 +", "raise OSError('x')", "raise SystemExit(3)"]
+)
 def test_a_plugin_that_fails_is_named(plugin, text):
     plugin.write_text(text)
     for _ in range(2):
-        with pytest.raises(InputError, match=r"the plugin .* fails on import: \w+Error"):
+        with pytest.raises(InputError, match=r"the plugin .* fails on import: (\w+Error|SystemExit)"):
             load_plugin(plugin)
+
+
+@pytest.mark.parametrize("name", ["", "a,b", "a/b", "a b"])
+def test_a_method_name_fits_into_lists_and_file_names(plugin, name):
+    plugin.write_text(DRIFT.format(name=name))
+    with pytest.raises(InputError, match=r"the method name '.*': use letters"):
+        load_plugin(plugin)
 
 
 def test_a_plugin_that_is_not_there_is_named(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -37,7 +38,7 @@ def test_no_subnet_splits_before_the_aggregation_phase(uavs: int, ratio: float) 
     states = run_episode(scenario, "reach", record=True).states
     late = AGGREGATE_AFTER * scenario.width_m
     assert len(states) > 2
-    for now, then in zip(states, states[1:], strict=False):
+    for now, then in itertools.pairwise(states):
         if now.step < late:
             together = {tuple(p) for p in np.unique(np.stack([now.links.subnet, then.links.subnet], 1), axis=0)}
             assert len(together) == now.links.count
@@ -65,8 +66,8 @@ def test_survivors_of_other_subnets_do_not_matter() -> None:
     layout = np.array([[0.0, 0.0], [80.0, 0.0], [190.0, 0.0], [600.0, 0.0]])
     scenario = make_scenario("re4", layout, [2], center=[300.0, 0.0], budget_steps=900)
     near = layout[[0, 1]]
-    calm = [np.vstack([near + [t, 0.0], [600.0, 0.0]]) for t in range(20)]
-    wild = [np.vstack([near + [t, 0.0], [600.0 + 50 * math.sin(t), 30.0 * t]]) for t in range(20)]
+    calm = [np.vstack([near + np.array([t, 0.0]), [600.0, 0.0]]) for t in range(20)]
+    wild = [np.vstack([near + np.array([t, 0.0]), [600.0 + 50 * math.sin(t), 30.0 * t]]) for t in range(20)]
     for a, b in zip(_commands(scenario, Reach(), calm), _commands(scenario, Reach(), wild), strict=True):
         np.testing.assert_array_equal(a[:2], b[:2])
 

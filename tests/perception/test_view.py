@@ -224,3 +224,12 @@ def test_views_cannot_change_the_world():
     for array in (views.positions, views.velocities, views.roster, views.members, views.pairs, views.mission.center):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
+
+
+@pytest.mark.parametrize("scope", Scope)
+def test_what_a_view_shows_of_the_world_cannot_be_made_writable(scope):
+    view = observe(drawn(1), scope)
+    named = ("positions", "velocities", "roster", "members")
+    for array in [getattr(view, name) for name in named if hasattr(view, name)] + [view.mission.center]:
+        with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
+            array.setflags(write=True)

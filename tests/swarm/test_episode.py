@@ -107,3 +107,10 @@ def test_the_safety_filter_is_off_unless_asked_for():
     meet = lambda state: np.array([[10.0, 0.0], [-10.0, 0.0], [0.0, 0.0]])  # noqa: E731 - a controller in one line
     assert fly(close, meet).metrics.contact_events_per_uav == pytest.approx(1 / 3)
     assert fly(close, meet, safety=True).metrics.contact_events_per_uav == 0
+
+
+@pytest.mark.parametrize(("command", "nonfinite"), [(np.nan, True), (np.inf, True), (1e308, False), (0.0, False)])
+def test_commands_that_are_no_numbers_count_as_zero_and_are_told(command, nonfinite):
+    episode = fly(pair(130.0, budget_steps=3), lambda state: np.full((2, 2), command))
+    assert episode.nonfinite is nonfinite
+    assert episode.metrics.distance_m_per_uav == pytest.approx(3.0 if command == 1e308 else 0.0)

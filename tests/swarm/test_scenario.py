@@ -356,8 +356,8 @@ def test_layout_files_of_spreadsheets_load(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the first line must be the header x_m,y_m"),
-        ("1,2\n3,4\n", "the first line must be the header x_m,y_m"),
+        ("", "the first line is .*; it must be the header x_m,y_m"),
+        ("1,2\n3,4\n", "the first line is .*; it must be the header x_m,y_m"),
         ("x_m,y_m\n", "0 UAV in the layout"),
         ("x_m,y_m\n1,2\n", "1 UAV in the layout"),
         ("x_m,y_m\n1,2\n3\n", "line 3: '3' is not two numbers"),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 import tyro
@@ -59,13 +62,15 @@ SPECIAL: dict[tuple[str, str], type[Command]] = {("train", "phygail-paper"): Tra
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0, 1 (episodes failed with an error), 2 (bad input) or 130 (interrupted)."""
     words = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    if argv is None:  # the process is ours: ended from outside, it still stops its workers and removes its drafts
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     if words == ["--version"]:
         print(f"phygail {__version__}")
         return 0
-    command = parse(words)
+    _stand_in_for_closed_streams()
     log_to_stderr()
     try:
-        code = command.run()
+        code = parse(words).run()
         sys.stdout.flush()
         return code
     except InputError as error:
@@ -74,10 +79,26 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain("interrupted; run the same command again to resume")
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has gone; without this Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read our output has gone
+        _drop_stdout()
         return 1
+    except OSError as error:  # a full disk, a name too long: the machine's refusal, not a fault of the program
+        _drop_stdout()
+        complain(f"{error.filename or 'the output'}: {error.strerror or error}")
+        return BAD_INPUT
+
+
+def _stand_in_for_closed_streams() -> None:
+    """Python has no stdout or stderr at all where the shell closed it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - stays open to the end
+
+
+def _drop_stdout() -> None:
+    """Without this Python would complain once more when it closes stdout."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parse(words: list[str]) -> Command:

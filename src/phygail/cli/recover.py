@@ -78,7 +78,7 @@ class Recover:
         from phygail.methods import METHODS
 
         load_methods(self.plugin)
-        names = choose_methods(self.methods or [name for name in FAVORITES if name in METHODS])
+        names = choose_methods([n for n in FAVORITES if n in METHODS] if self.methods is None else self.methods)
         policy = check_policy(self.policy, names)
         self._check_outputs()
         case = make_case(self._scenario())
@@ -87,7 +87,12 @@ class Recover:
         record = self.picture is not None or self.trajectory is not None
         safety = self.safety == "on"
         for name in names:
-            flights[name], pilot = fly_case(case.scenario, name, safety=safety, policy=policy, record=record)
+            try:
+                flights[name], pilot = fly_case(case.scenario, name, safety=safety, policy=policy, record=record)
+            except InputError:
+                raise
+            except Exception as error:  # a method from a plugin may raise anything
+                raise InputError(f"the method {name!r} failed: {type(error).__name__}: {error}") from error
             facts = case_row(case, name, safety=safety, policy=policy)
             rows.append(facts | episode_row(flights[name], pilot))
         rows.sort(key=lambda row: (-row["converged"], row["steps"]))
@@ -142,15 +147,13 @@ class Recover:
 
     def _check_outputs(self) -> None:
         """Refuse files that cannot be written before anything is flown."""
-        from phygail.files import make_folder
+        from phygail.files import check_writable
 
         if self.picture is not None and self.picture.suffix.lower() not in PICTURES:
             raise InputError(f"cannot draw {self.picture}: name a file that ends in {', '.join(PICTURES)}")
         for path in (self.picture, self.trajectory):
             if path is not None:
-                make_folder(path.parent)
-                if path.is_dir():
-                    raise InputError(f"cannot write {path}: it is a folder; name a file")
+                check_writable(path)
 
     def _save(self, flights: dict[str, Episode]) -> None:
         if self.trajectory is not None:

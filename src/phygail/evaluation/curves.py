@@ -47,7 +47,7 @@ def draw_curves(rows: pl.DataFrame, path: Path) -> None:
     of its mean over cases (1.96 standard errors); the dashed line is the mean lower bound.
 
     Args:
-        rows: Columns of rows.csv (DESIGN).
+        rows: Columns of rows.csv (docs/formats.md).
         path: PNG, PDF or SVG by suffix; written whole or not at all.
     """
     with checked_draft(path, PICTURE_SUFFIXES) as draft:

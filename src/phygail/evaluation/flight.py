@@ -22,6 +22,7 @@ from phygail.swarm.scenario import Scenario
 from phygail.swarm.state import initial_state
 
 TIMEOUT = "timeout"  # flag of an episode that took longer than it may
+NONFINITE = "nonfinite"  # flag of an episode with commands that are no numbers; the world took them as zero
 _DECIMALS = 9  # of times: 137 steps of 0.1 s are 13.7 s, not 13.700000000000001 s
 _CACHED = 8  # drawn scenarios a worker remembers: drawing one can cost more than flying it
 
@@ -165,7 +166,7 @@ def episode_row(episode: Episode, method: Method) -> Row:
     """The cells that the flight decides."""
     metrics, scenario = episode.metrics, episode.scenario
     late = not episode.terminated and episode.steps < scenario.budget_steps
-    flags = [" ".join(method.flag.split()), TIMEOUT if late else ""]
+    flags = [" ".join(method.flag.split()), NONFINITE if episode.nonfinite else "", TIMEOUT if late else ""]
     return {
         "converged": int(episode.terminated),
         "steps": episode.scored_steps,

@@ -15,7 +15,7 @@ from phygail.config import InputError
 from phygail.evaluation.flight import TIMEOUT, Job
 from phygail.evaluation.grid import Grid
 from phygail.evaluation.rows import Row, key_of, read_rows, save_rows
-from phygail.files import make_folder, read_text, write_text
+from phygail.files import DRAFT, make_folder, read_text, write_text
 from phygail.swarm.scenario import scenario_to_json
 
 try:
@@ -69,10 +69,11 @@ class RunFolder:
             if self.rows_path.exists():
                 raise InputError(f"{self.path} holds rows.csv but no run.json: choose another folder")
             return None
+        text = read_text(self._record)
         try:
-            earlier = json.loads(read_text(self._record))
+            earlier = json.loads(text)
             version, config = earlier["version"], dict(earlier["config"])
-        except (json.JSONDecodeError, KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError):
             raise InputError(f"{self._record} is not the record of a comparison: choose another folder") from None
         if version != __version__:
             raise InputError(f"{self.path} was made by phygail {version}, this is {__version__}: choose another folder")
@@ -111,6 +112,8 @@ class RunFolder:
             about: What may differ between a run and its resumption: command, workers, timeout.
         """
         earlier = self.check()
+        for draft in self.path.glob(f"{DRAFT}*"):  # of a run that was killed; nobody else writes here
+            draft.unlink(missing_ok=True)
         rows = read_rows(self.rows_path) if self.rows_path.exists() else []
         for row in rows:
             if row["version"] != __version__:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Protocol
@@ -17,6 +17,7 @@ from phygail.swarm.scenario import Scenario, draw_scenario
 MOST_VALUES = 10_000  # of one list or range: more is a slip of the keyboard
 MOST_DIGITS = 9  # before the decimal point
 MOST_CASES = 100_000  # per cell
+MOST_SCENARIOS = 1_000_000  # of a grid: years of computing, and their ids fill the memory
 LARGEST_SEED = 2**63 - 1  # seeds stand in a column of 64-bit numbers
 PERMILLE = 1000  # damage ratios are whole permille: the ratio stands in the id and in the seed of a scenario
 DRAWN_ID = r"^n\d{4,}-d(\d\.\d{3})-c\d{3,}-s\d+$"  # ids of drawn scenarios; the group is the damage ratio
@@ -58,11 +59,12 @@ class Grid:
             raise InputError("the grid is empty: give at least one swarm size and one damage ratio")
         if not 1 <= self.cases <= MOST_CASES:
             raise InputError(f"{self.cases} cases per cell: choose from 1 to {MOST_CASES:,}")
+        if len(self) > MOST_SCENARIOS:
+            raise InputError(f"the grid has {len(self):,} scenarios: at most {MOST_SCENARIOS:,} are possible")
         if not 0 <= self.seed <= LARGEST_SEED:
             raise InputError(f"seed {self.seed}: choose from 0 to {LARGEST_SEED:,}")
-        for name, values in (("swarm size", self.uavs), ("damage ratio", self.damage)):
-            if len(set(values)) < len(values):
-                raise InputError(f"a {name} is listed twice in {', '.join(map(str, values))}: list each once")
+        _check_unlike("swarm size", self.uavs)
+        _check_unlike("damage ratio", self.damage)
         for uavs in self.uavs:
             check_size(uavs)
             for ratio in self.damage:
@@ -130,8 +132,11 @@ def damaged_layouts(layouts: Iterable[str], damage: Iterable[float], cases: int,
     """
     if not 1 <= cases <= MOST_CASES:
         raise InputError(f"{cases} cases per cell: choose from 1 to {MOST_CASES:,}")
+    grounds, damage = [find_layout(layout) for layout in layouts], tuple(damage)
+    _check_unlike("layout name", [ground.name for ground in grounds])
+    _check_unlike("damage ratio", damage)
     scenarios = []
-    for ground in map(find_layout, layouts):
+    for ground in grounds:
         for ratio in damage:
             _check_cell(len(ground.positions), ratio)
             for case in range(cases):
@@ -161,6 +166,12 @@ def drawn_id(uavs: int, ratio: float, case: int, seed: int) -> str:
 
 def _permille(ratio: float) -> int:
     return round(ratio * PERMILLE)
+
+
+def _check_unlike(what: str, values: Sequence[object]) -> None:
+    """The values stand in the ids of scenarios, which are unique."""
+    if len(set(values)) < len(values):
+        raise InputError(f"a {what} is listed twice in {', '.join(map(str, values))}: list each once")
 
 
 def _check_cell(uavs: int, ratio: float) -> None:

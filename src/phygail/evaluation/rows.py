@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Key = tuple[str, str]  # (scenario, method)
 
-# Column -> type, in the order of the file (DESIGN, rows.csv). Empty cells: the seed of scenarios from files, and what a
+# Column -> type, in the order of the file (docs/formats.md). Empty cells: the seed of scenarios from files, and what a
 # method that failed with an error did not live to show.
 COLUMNS: dict[str, type] = {
     "scenario": str,
@@ -45,7 +45,7 @@ COLUMNS: dict[str, type] = {
     "seed": int,
     "safety": str,  # on or off
     "variant": str,  # policy file that a method was given, otherwise empty
-    "flag": str,  # fallback that fired, timeout, or error:<type>
+    "flag": str,  # fallback that fired, nonfinite, timeout, or error:<type>
     "version": str,
 }
 TIMINGS = ("first_action_ms", "solve_s")  # the only columns that differ between two runs

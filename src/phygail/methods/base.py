@@ -16,6 +16,7 @@ An instance lives for one episode, so nothing can leak from case to case.
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -44,7 +45,7 @@ class Method(ABC):
     """
 
     name: ClassVar[str]
-    summary: ClassVar[str]
+    summary: ClassVar[str] = ""
     scope: ClassVar[Scope]
     learned: ClassVar[bool] = False
     extra: ClassVar[str | None] = None
@@ -114,7 +115,9 @@ M = TypeVar("M", bound=type[Method])
 
 
 def register(cls: M) -> M:
-    """Class decorator: make a method known under its name."""
+    """Class decorator: make a method known under its name, which stands in lists, CSV cells and file names."""
+    if not re.fullmatch(r"[\w.-]+", cls.name):
+        raise InputError(f"the method name {cls.name!r}: use letters, digits, '-', '_' and '.'")
     METHODS.add(cls.name, cls)
     return cls
 
@@ -176,6 +179,6 @@ def load_plugin(path: str | Path) -> None:
     except InputError:
         del sys.modules[module_name]
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[module_name]
         raise InputError(f"the plugin {file} fails on import: {type(error).__name__}: {error}") from error

@@ -1,1 +1,1 @@
-
+"""Networks and how their weights are kept (torch; extra `learn`)."""

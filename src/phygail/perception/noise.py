@@ -166,7 +166,7 @@ class SensedObserver(Observer):
         links = state.links
         measured = replace(links, lengths=_lengths(now.positions, links.pairs))
         return GlobalView(
-            replace(self.mission, center=now.centers[0]), state.step, now.roster, self._scenario.alive,
+            replace(self.mission, center=now.centers[0]), state.step, now.roster, self._members,
             now.positions, state.velocities, measured,
         )  # fmt: skip
 

@@ -231,25 +231,25 @@ class Observer:
 
     def __init__(self, scenario: Scenario) -> None:
         self._scenario = scenario
-        self.mission = Mission(scenario.center, scenario.width_m, scenario.physics, scenario.budget_steps)
+        self._roster, self._members = _sealed(scenario.layout), _sealed(scenario.alive)
+        self.mission = Mission(_sealed(scenario.center), scenario.width_m, scenario.physics, scenario.budget_steps)
         self._spots = scenario.layout[scenario.damaged]
         self._tree = cKDTree(self._spots) if len(self._spots) else None
 
     def observe(self, state: SwarmState, scope: Scope) -> View:
         """The view of `state` for a method of this scope."""
         links = state.links
-        roster, members = self._scenario.layout, self._scenario.alive
+        roster, members = self._roster, self._members
+        positions, velocities = _sealed(state.positions), _sealed(state.velocities)
         if scope is Scope.GLOBAL:
-            return GlobalView(
-                self.mission, state.step, roster, members, state.positions, state.velocities, links
-            )  # fmt: skip
+            return GlobalView(self.mission, state.step, roster, members, positions, velocities, links)
         if scope is Scope.SUBNET:
             return SubnetViews(
-                self.mission, state.step, roster, members, state.positions, state.velocities,
+                self.mission, state.step, roster, members, positions, velocities,
                 links.pairs, links.lengths, links.subnet, links.count, self._damaged_near,
             )  # fmt: skip
         return LocalView(
-            self.mission, state.step, state.positions, state.velocities,
+            self.mission, state.step, positions, velocities,
             lambda: _directed(state), lambda: self._damaged_offsets(state.positions),
         )  # fmt: skip
 
@@ -266,6 +266,14 @@ class Observer:
     def _damaged_offsets(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         near = self._damaged_near(positions)
         return near[:, 0], self._scenario.layout[near[:, 1]] - positions[near[:, 0]]
+
+
+def _sealed(array: np.ndarray) -> np.ndarray:
+    """A copy in immutable memory: unlike a read-only array it cannot be made writable again.
+
+    A method from outside that writes into its view could otherwise move the swarm, for the methods after it too.
+    """
+    return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
 
 
 def _directed(state: SwarmState) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -30,6 +30,7 @@ class Episode:
         first_action_s: Wall time until the first command.
         solve_s: Wall time of all commands.
         states: Every state from t = 0 on, if recorded.
+        nonfinite: Whether a command was no finite number, so that the world put zero in its place.
     """
 
     scenario: Scenario
@@ -40,6 +41,7 @@ class Episode:
     first_action_s: float
     solve_s: float
     states: tuple[SwarmState, ...] = ()
+    nonfinite: bool = False
 
     @property
     def scored_steps(self) -> int:
@@ -71,6 +73,7 @@ def fly(
     states = [state]
     meter = Meter(state)
     times: list[float] = []
+    nonfinite = False
     if on_step:
         on_step(state)
     while not (state.terminated or state.truncated):
@@ -80,6 +83,7 @@ def fly(
         velocities = controller(state)
         times.append(time.perf_counter() - started)
         state = step(state, velocities, safety=safety)
+        nonfinite = nonfinite or not np.isfinite(np.asarray(velocities, dtype=float)).all()
         meter.see(state)
         if record:
             states.append(state)
@@ -88,4 +92,5 @@ def fly(
     return Episode(
         scenario, state.terminated, not state.terminated, state.step, meter.result(),
         times[0] if times else 0.0, sum(times), tuple(states) if record else (),
+        nonfinite,
     )  # fmt: skip

@@ -39,6 +39,6 @@ def find_layout(source: str | Path) -> NamedLayout:
         with as_file(files("phygail") / "layouts" / f"paper_{uavs}.csv") as path:
             return NamedLayout(text, load_layout(path), width_for(uavs))
     path = Path(source)
-    if not path.suffix and not path.exists():
+    if not path.suffix and not path.is_file():
         raise InputError(f"no layout {text!r}: name a CSV file or one of {', '.join(PAPER_LAYOUTS)}")
     return NamedLayout(path.stem, load_layout(path), None)

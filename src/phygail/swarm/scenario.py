@@ -96,7 +96,7 @@ def make_scenario(
     budget_steps: int | None = None,
     seed: int | None = None,
 ) -> Scenario:
-    """A checked scenario with defaults filled in (DESIGN, scenario file).
+    """A checked scenario with defaults filled in (docs/formats.md).
 
     Without a width the center is the middle of the bounding box and the width its longer side.
     """
@@ -238,10 +238,11 @@ def scenario_from_json(entry: Any, where: str) -> Scenario:
 
 
 def load_scenarios(path: str | Path) -> list[Scenario]:
-    """The scenarios of a JSON file (DESIGN, contracts)."""
+    """The scenarios of a JSON file (docs/formats.md)."""
     path = Path(path)
+    text = read_text(path)
     try:
-        content = json.loads(read_text(path))
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:  # ValueError: no JSON, or an integer beyond 4300 digits
         raise InputError(f"{path} is not JSON: {error}") from None
     if not isinstance(content, dict) or not isinstance(content.get("scenarios"), list):
@@ -268,7 +269,8 @@ def load_layout(path: str | Path) -> np.ndarray:
     path = Path(path)
     lines = [line.strip() for line in read_text(path).splitlines()]
     if not lines or [c.strip() for c in lines[0].split(",")] != ["x_m", "y_m"]:
-        raise InputError(f"{path}: the first line must be the header x_m,y_m")
+        found = shown(lines[0]) if lines else "missing"
+        raise InputError(f"{path}: the first line is {found}; it must be the header x_m,y_m, two columns in metres")
     points = []
     for number, line in enumerate(lines[1:], start=2):
         if not line:
