@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 .PHONY: demo test test-slow test-paper lint type docs bench clean
 
 demo: .venv/light
-	$(BIN)/phygail recover --uavs 200 --damage 0.5 --seed 4 --methods sidr,reach,convex --picture out/demo.png
+	$(BIN)/phygail recover --uavs 200 --damage 0.6 --seed 3 --methods sidr,reach,convex --picture out/demo.png
 
 test: lint type
 	$(BIN)/python -m pytest -n 2
