@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from phygail.config import Physics
 from phygail.methods.gdr_ts import make_task
-from phygail.models.gdr_ts import PlanPolicy, PlanTask, decode, descend, judge, sample_plans, tree_lengths
+from phygail.models.gdr_ts import PlanPolicy, PlanTask, advantages, decode, descend, judge, plan_trees, sample_plans
 from phygail.rng import generator
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import draw_scenario
@@ -72,11 +72,27 @@ def test_judgement_of_hand_worked_plans() -> None:
     np.testing.assert_allclose(verdict.reward, [-60 / 200, -0.5 - 2 * 80.1 / 200, flight])
 
 
+def test_own_parts_of_a_hand_worked_plan() -> None:
+    """Three UAVs on a line, the middle one far from the right one: both ends of the long edge answer for it."""
+    task = hand_task([[0, 0], [100, 0], [300, 0]], [[0, 0], [100, 0], [200, 0]])
+    verdict = judge(task, np.array([[[0.0, 0], [100, 0], [259.9, 0]]]))
+    edge, flight = 2 * 40 / 200 + 0.5, 40.1 / 200 * (1 + 0.2 / 3)
+    np.testing.assert_allclose(verdict.own, [[0, -edge, -edge - flight]])
+    np.testing.assert_allclose(verdict.reward, [-edge - flight])
+
+
+def test_advantages_are_centered_and_single_out_the_one_who_paid() -> None:
+    own = np.array([[-1.0, 0.0], [0.0, 0.0], [0.0, 0.0]])
+    weight = advantages(own.sum(axis=1), own)
+    np.testing.assert_allclose(weight.mean(axis=0), 0, atol=1e-9)
+    assert weight[0, 0] < weight[0, 1] < 0
+
+
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 40), count=st.integers(1, 5), width=st.floats(1.0, 800.0))
 def test_trees_of_all_plans_equal_the_tree_of_each(seed: int, n: int, count: int, width: float) -> None:
     plans = generator(seed, "plans").uniform(0, width, size=(count, n, 2))
-    lengths = tree_lengths(plans)
+    lengths = plan_trees(plans)[1]
     for row, plan in zip(lengths, plans, strict=True):
         np.testing.assert_allclose(np.sort(row), np.sort(spanning_tree(plan)[1]), atol=1e-9)
         assert 1 + (row > 100.0).sum() == find_links(plan, 100.0).count
@@ -84,7 +100,7 @@ def test_trees_of_all_plans_equal_the_tree_of_each(seed: int, n: int, count: int
 
 def test_trees_of_coincident_and_collinear_plans_are_exact() -> None:
     plans = np.array([[[0.0, 0], [0, 0], [0, 0]], [[0, 0], [30, 0], [10, 0]]])
-    np.testing.assert_allclose(np.sort(tree_lengths(plans)), [[0, 0], [10, 20]])
+    np.testing.assert_allclose(np.sort(plan_trees(plans)[1]), [[0, 0], [10, 20]])
 
 
 def test_tree_weight_agrees_with_networkx() -> None:
@@ -94,7 +110,7 @@ def test_tree_weight_agrees_with_networkx() -> None:
         for j in range(i):
             graph.add_edge(i, j, weight=float(np.hypot(*(plan[i] - plan[j]))))
     expected = nx.minimum_spanning_tree(graph).size(weight="weight")
-    assert tree_lengths(plan[None]).sum() == pytest.approx(expected)
+    assert plan_trees(plan[None])[1].sum() == pytest.approx(expected)
 
 
 def test_policy_mean_follows_a_renumbering() -> None:
@@ -120,27 +136,25 @@ def test_policy_gradient_agrees_with_torch_distributions() -> None:
     action = mean.detach() + policy.log_std.exp().detach() * torch.randn(
         (8, *mean.shape), generator=torch.Generator().manual_seed(4)
     )
-    gained = sampled.verdict.reward[:8]
-    advantage = torch.tensor((gained - gained.mean()) / (gained.std() + 1e-6), dtype=torch.float32)
-    density = torch.distributions.Normal(mean, policy.log_std.exp()).log_prob(action).sum(-1).mean(-1)
-    (-(advantage * density).mean()).backward()
+    weight = torch.tensor(advantages(sampled.verdict.reward[:8], sampled.verdict.own[:8]), dtype=torch.float32)
+    density = torch.distributions.Normal(mean, policy.log_std.exp()).log_prob(action).sum(-1)
+    (-(weight * density).mean()).backward()
     torch.testing.assert_close(policy.log_std.grad, gradient, atol=1e-5, rtol=1e-4)
 
 
 def test_policy_gradient_solves_two_uavs() -> None:
-    """A trivial task: two UAVs 300 m apart, warm start too close; learning must pay less flight than the warm start."""
+    """A trivial task: two UAVs 300 m apart and a warm start that is too close. The best plan pays -0.54, Y -0.84."""
     task = hand_task([[-150, 0], [150, 0]], [[-10, 0], [10, 0]])
     policy = PlanPolicy(0)
-    optimizer = torch.optim.Adam(policy.parameters(), lr=2e-3)
+    optimizer = torch.optim.Adam(policy.parameters(), lr=1e-3)
     noise = torch.Generator().manual_seed(0)
-    rewards = []
-    for _ in range(120):
+    planned = []
+    for _ in range(40):
         sampled = sample_plans(policy, task, 128, noise)
-        rewards.append(sampled.verdict.reward[:128].mean())
+        planned.append(sampled.verdict.reward[-1])  # of the policy's mean
         descend(policy, optimizer, sampled.loss)
-    # Best: both stop 59.95 m from the middle, 90.05 m of flight, reward -0.54; the warm start pays -0.84.
-    assert np.mean(rewards[-10:]) > -0.66
-    assert np.mean(rewards[:5]) < -0.78
+    assert planned[0] == pytest.approx(-0.84)
+    assert np.mean(planned[-10:]) > -0.72
 
 
 def test_two_alive_uavs_are_a_task() -> None:

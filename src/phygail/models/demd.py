@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from phygail.models.plan_loss import count_subnets, gap, largest_displacement, smooth_displacement
-from phygail.models.plan_search import EARLIEST_STOP, SPLIT_PENALTY_M, Found
+from phygail.models.plan_search import EARLIEST_STOP, SPLIT_PENALTY_M, Found, affordable
 from phygail.models.planners import ConvolutionStack
 
+LEAST_RATE = 0.01  # of the first one, where a decaying rate ends
 BALANCE_STEP = 0.01  # of a loss weight, per iteration
 LEAST_WEIGHT = 0.02  # of a loss
 BALANCE_POWER = 0.12  # how much slower-falling losses are favored
@@ -30,8 +31,12 @@ class DemdProfile:
         patience: Stop after this many iterates without an improvement of J by `least_gain` of it; None: never.
         least_gain: Relative.
         rate: Adam's.
-        guard: Whether a split iterate also descends on its gap, as in CR-MGC; the search then does not end on splits.
+        guard: Whether a split iterate also descends on its gap, as in CR-MGC; the search then does not end on splits,
+            and the kept plan is the connected one with the smallest L1: J with moving weights is no common scale.
         smooth: Whether the gradient of L1 is that of a smooth maximum (log-sum-exp, 10 m).
+        pretrained: Whether the search starts from the bundled weights instead of random ones.
+        centered: Whether coordinates count from the center of the map instead of its corner.
+        decay: Whether the rate falls linearly to a hundredth.
     """
 
     name: str
@@ -42,17 +47,22 @@ class DemdProfile:
     rate: float = 1e-4
     guard: bool = False
     smooth: bool = False
+    pretrained: bool = False
+    centered: bool = False
+    decay: bool = False
 
 
 DEMD_PROFILES = {
     "faithful": DemdProfile("faithful"),
-    "accelerated": DemdProfile("accelerated", patience=100, guard=True, smooth=True),
+    "accelerated": DemdProfile(
+        "accelerated", 256, 600, 100, rate=1e-3, guard=True, smooth=True, pretrained=True, centered=True, decay=True
+    ),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class DemdCase:
-    """One case, float32, coordinates in metres from the corner of the map.
+    """One case, float32, coordinates in metres from the corner of the map, or from its center if centered.
 
     Attributes:
         roster: (N, 2) m, the alive first, then the damaged: input of the damage embedding.
@@ -77,7 +87,7 @@ class DemdCase:
 
 def raw_targets(network: ConvolutionStack, case: DemdCase) -> tuple[Tensor, Tensor]:
     """(Q = X_8 in metres, H X_7): the targets, not squashed, and what the last layer's weights act on."""
-    *hidden, last = network.layers
+    *hidden, last = network.convolutions
     x = case.roster
     for index, layer in enumerate(hidden):
         x = torch.relu(layer(x, case.operator if index else case.embedding))
@@ -94,8 +104,8 @@ def rebalanced(weights: np.ndarray, slopes: np.ndarray, losses: np.ndarray, firs
     """One GradNorm step on the loss weights (a1, a2).
 
     G_i = a_i |dL_i/dW_last|, r_i = (L_i/L_i(0)) / mean, target_i = mean(G) r_i^0.12 held constant; the slope of
-    sum |G_i - target_i| in a_i has the sign of G_i - target_i, and a_i moves 0.01 against it. Kept at 0.02 or more and at a
-    sum of 2.
+    sum |G_i - target_i| in a_i has the sign of G_i - target_i, and a_i moves 0.01 against it. Kept at 0.02 or more and
+    at a sum of 2.
 
     Args:
         weights: (2,), a. slopes: (2,), |dL_i/dW_last|. losses: (2,) m. first: (2,) m, at the first iterate.
@@ -109,7 +119,11 @@ def rebalanced(weights: np.ndarray, slopes: np.ndarray, losses: np.ndarray, firs
 
 
 def search_demd(
-    network: ConvolutionStack, case: DemdCase, profile: DemdProfile, frozen: tuple[float, float] | None = None
+    network: ConvolutionStack,
+    case: DemdCase,
+    profile: DemdProfile,
+    iterations: int | None = None,
+    frozen: tuple[float, float] | None = None,
 ) -> tuple[Found, np.ndarray]:
     """Optimize the weights of `network` (changed in place) for one case; J = 1000 (N_c - 1) + a1 L1 + a2 L2.
 
@@ -117,6 +131,7 @@ def search_demd(
         network: Freshly initialized.
         case: The case.
         profile: Widths and stop rules.
+        iterations: Most iterations; the profile's if None.
         frozen: Constant (a1, a2) instead of the balanced ones.
 
     Returns:
@@ -126,12 +141,16 @@ def search_demd(
     found, used = Found(), []
     displacement = smooth_displacement if profile.smooth else largest_displacement
     weights, first = np.array(frozen or (1.0, 1.0)), None
-    for iteration in range(profile.iterations):
+    budget = affordable(iterations or profile.iterations, len(case.positions))
+    for iteration in range(budget):
+        if profile.decay:
+            optimizer.param_groups[0]["lr"] = profile.rate * max(1.0 - iteration / budget, LEAST_RATE)
         targets, gathered = raw_targets(network, case)
         parts = (displacement(targets, case.positions), center_offset(targets, case))
         losses = np.array([part.item() for part in parts])
         subnets = count_subnets(targets, case.range_m)
-        found.see(targets, float(weights @ losses) + SPLIT_PENALTY_M * (subnets - 1), subnets)
+        cost = largest_displacement(targets, case.positions).item() if profile.guard else float(weights @ losses)
+        found.see(targets, cost + SPLIT_PENALTY_M * (subnets - 1), subnets)
         used.append(weights)
         if _finished(found, iteration, case.width_m, profile):
             break
@@ -151,6 +170,7 @@ def search_demd(
 
 
 def _finished(found: Found, iteration: int, width_m: float, profile: DemdProfile) -> bool:
-    if not profile.guard and iteration >= EARLIEST_STOP and found.split_run >= SPLIT_RUN and found.cost_m < GOOD_SHARE * width_m:
+    torn = iteration >= EARLIEST_STOP and found.split_run >= SPLIT_RUN and found.cost_m < GOOD_SHARE * width_m
+    if torn and not profile.guard:
         return True
     return profile.patience is not None and found.stalled(profile.patience, profile.least_gain * found.cost_m)

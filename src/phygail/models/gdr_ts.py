@@ -90,9 +90,17 @@ def decode(task: PlanTask, action: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """Of k plans: (k,) reward, (k,) largest displacement in m, (k,) number of subnets."""
+    """Of k plans for n UAVs.
+
+    Attributes:
+        reward: (k,) r of each plan.
+        own: (k, n) the part of r that each UAV's own place decides; parts overlap and do not sum to r.
+        largest_m: (k,) m, largest displacement.
+        subnets: (k,) number of subnets.
+    """
 
     reward: np.ndarray
+    own: np.ndarray
     largest_m: np.ndarray
     subnets: np.ndarray
 
@@ -103,20 +111,28 @@ def judge(task: PlanTask, plans: np.ndarray) -> Verdict:
     The gap term is ours. Without it "leave one UAV behind" (0.5) can beat a long flight, and among split plans only
     the flight counts: policies then learn to stay at home. Closing a gap of g metres costs at most 1.2 g of flight,
     less than the 2 g it is charged with, so connected plans are best.
+
+    A UAV's own part: its term of the mean, the maximum if it is the one that flies farthest, and every tree edge too
+    long that ends at it. Both ends answer for the whole edge: either could close it.
     """
+    count, n = plans.shape[:2]
+    rows = np.arange(count)
     moves = np.hypot(*np.moveaxis(plans - task.positions, -1, 0))
-    edges = tree_lengths(plans)
-    excess = edges - task.plan_range_m
-    subnets = 1 + (excess > LINK_TOLERANCE_M).sum(
-        axis=1
-    )  # a tree falls into as many pieces as it has long edges, plus one
-    largest = moves.max(axis=1)
-    metres = largest + MEAN_WEIGHT * moves.mean(axis=1) + GAP_WEIGHT * np.maximum(0.0, excess).sum(axis=1)
-    return Verdict(-metres / task.half_width_m - SPLIT_COST * (subnets - 1), largest, subnets)
+    ends, lengths = plan_trees(plans)
+    excess = lengths - task.plan_range_m
+    split = excess > LINK_TOLERANCE_M  # cutting the tree's long edges leaves the subnets
+    edge_cost = GAP_WEIGHT * np.maximum(0.0, excess) / task.half_width_m + SPLIT_COST * split
+    farthest = moves.argmax(axis=1)
+    own = -MEAN_WEIGHT / n * moves / task.half_width_m
+    own[rows, farthest] -= moves[rows, farthest] / task.half_width_m
+    reward = own.sum(axis=1) - edge_cost.sum(axis=1)
+    for end in ends:
+        np.subtract.at(own, (rows[:, None], end), edge_cost)
+    return Verdict(reward, own, moves[rows, farthest], 1 + split.sum(axis=1))
 
 
-def tree_lengths(plans: np.ndarray) -> np.ndarray:
-    """(k, n-1) m, edge lengths of the minimum spanning tree of each of k plans ((k, n, 2) m).
+def plan_trees(plans: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
+    """Minimum spanning trees of k plans ((k, n, 2) m): both ends ((k, n-1) int each) and (k, n-1) lengths in m.
 
     Prim's algorithm on all plans at once: n rounds on (k, n) arrays. `swarm.tree.spanning_tree` is its oracle.
     """
@@ -124,15 +140,19 @@ def tree_lengths(plans: np.ndarray) -> np.ndarray:
     x, y = plans[..., 0], plans[..., 1]
     rows, newest = np.arange(count), np.zeros(count, dtype=np.intp)
     distance = np.full((count, n), np.inf)  # squared, from the tree to each point outside; infinite inside
+    nearest = np.zeros((count, n), dtype=np.intp)  # the point of the tree it is measured from
     outside = np.ones((count, n), dtype=bool)
+    inner, outer = np.empty((2, count, n - 1), dtype=np.intp)
     lengths = np.empty((count, n - 1))
     for k in range(n - 1):
         outside[rows, newest] = False
         fresh = (x - x[rows, newest, None]) ** 2 + (y - y[rows, newest, None]) ** 2
-        distance = np.where(outside, np.minimum(distance, fresh), np.inf)
+        closer = fresh < distance
+        distance = np.where(outside, np.where(closer, fresh, distance), np.inf)
+        nearest = np.where(closer, newest[:, None], nearest)
         newest = distance.argmin(axis=1)
-        lengths[:, k] = distance[rows, newest]
-    return np.sqrt(lengths)
+        inner[:, k], outer[:, k], lengths[:, k] = nearest[rows, newest], newest, distance[rows, newest]
+    return (inner, outer), np.sqrt(lengths)
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +167,7 @@ class Sampled:
 def sample_plans(policy: PlanPolicy, task: PlanTask, samples: int, noise: torch.Generator) -> Sampled:
     """Draw plans, judge them, and build the policy-gradient loss.
 
-    loss = -mean(advantage x mean over UAVs of log-probability), advantage = (r - mean r)/(std r + 1e-6) of the task.
+    loss = -mean over plans and UAVs of (advantage x log-probability of the UAV's action).
     """
     mean = policy(task.features, task.attends)
     std = policy.log_std.exp()
@@ -155,11 +175,20 @@ def sample_plans(policy: PlanPolicy, task: PlanTask, samples: int, noise: torch.
         action = mean + std * torch.randn((samples, *mean.shape), generator=noise)
         plans = decode(task, torch.cat([action, mean[None]]).double().numpy())
     verdict = judge(task, plans)
-    gained = verdict.reward[:samples]
-    advantage = torch.from_numpy((gained - gained.mean()) / (gained.std() + 1e-6)).float()
+    weight = torch.from_numpy(advantages(verdict.reward[:samples], verdict.own[:samples])).float()
     # Of a Gaussian, without the constant, which has no gradient.
-    log_probability = (-0.5 * ((action - mean) / std).square() - policy.log_std).sum(dim=-1).mean(dim=-1)
-    return Sampled(-(advantage * log_probability).mean(), plans, verdict)
+    log_probability = (-0.5 * ((action - mean) / std).square() - policy.log_std).sum(dim=-1)
+    return Sampled(-(weight * log_probability).mean(), plans, verdict)
+
+
+def advantages(reward: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """(k, n) advantage of each UAV in each sampled plan, from (k,) rewards and (k, n) own parts.
+
+    (r - mean r)/(std r + 1e-6) within the task, the same for everybody, plus (own - mean own) of the UAV. The second
+    part is ours: with the first alone a UAV's signal drowns in the noise of all the others.
+    """
+    team = (reward - reward.mean()) / (reward.std() + 1e-6)
+    return team[:, None] + own - own.mean(axis=0)
 
 
 def descend(policy: PlanPolicy, optimizer: torch.optim.Optimizer, loss: Tensor) -> None:

@@ -17,7 +17,7 @@ def largest_displacement(targets: Tensor, positions: Tensor) -> Tensor:
 
 
 def smooth_displacement(targets: Tensor, positions: Tensor) -> Tensor:
-    """T log sum_i exp(|q_i - p_i| / T) with T = 10 m: above the maximum by at most T log n, with a gradient for many."""
+    """T log sum_i exp(|q_i - p_i| / T) with T = 10 m: at most T log n above the maximum, with a gradient for many."""
     moves = torch.linalg.vector_norm(targets - positions, dim=1)
     return SMOOTHING_M * torch.logsumexp(moves / SMOOTHING_M, dim=0)
 

@@ -93,10 +93,12 @@ class Profile:
 
 
 PROFILES = {
-    "fast": Profile("fast", 256, True, 300, 3e-4, None, None, 60, True),
+    "fast": Profile("fast", 256, True, 300, 1e-3, None, None, 60, True),
     "faithful": Profile("faithful", 500, False, 1000, 1e-4, 1e-5, 5, None, False),
 }
 EARLIEST_STOP = 50  # iterations before the published stop rules may act
+LARGE = 2_000  # alive; larger swarms get fewer iterations ...
+FEWEST = 10  # ... but not fewer than this
 LEAST_GAIN_M = 0.1  # an improvement of J smaller than this is none
 
 
@@ -117,7 +119,7 @@ def search_cr_mgc(network: ConvolutionStack, case: PlanCase, profile: Profile, i
     optimizer = torch.optim.Adam(network.parameters(), lr=profile.rate)
     found = Found()
     late_split = 0
-    for iteration in range(iterations or profile.iterations):
+    for iteration in range(affordable(iterations or profile.iterations, len(case.positions))):
         targets = squashed_targets(network, case)
         subnets = count_subnets(targets, case.range_m)
         move = largest_displacement(targets, case.positions).item()
@@ -138,6 +140,14 @@ def _finished(found: Found, late_split: int, profile: Profile) -> bool:
         return True
     # Without a connected plan the published rule would end in the fallback; the guard gets the whole budget instead.
     return profile.most_split is not None and late_split >= profile.most_split and found.targets is not None
+
+
+def affordable(iterations: int, alive: int) -> int:
+    """Iterations for a swarm of this size: above 2,000 alive they shrink as their cost grows (n^2), to 10 at least.
+
+    A case stays within minutes; if no iterate was connected by then, the fallback plans.
+    """
+    return max(min(iterations, FEWEST), int(iterations * min(1.0, (LARGE / alive) ** 2)))
 
 
 @contextlib.contextmanager

@@ -22,10 +22,14 @@ class ConvolutionStack(nn.Module):
             GraphConvolution(inputs, outputs, generator) for inputs, outputs in itertools.pairwise(sizes)
         )
 
-    def forward(self, x: Tensor, operator: Tensor, first: Tensor | None = None) -> Tensor:
-        """(n, 2) from x (m, 2) and H (n, n); the first layer aggregates with `first` (n, m) instead if given."""
-        for index, layer in enumerate(self.layers):
-            x = layer(x, first if index == 0 and first is not None else operator)
-            if index < LAYERS - 1:
-                x = torch.relu(x)
-        return x
+    @property
+    def convolutions(self) -> list[GraphConvolution]:
+        """The layers, first to last."""
+        return [layer for layer in self.layers if isinstance(layer, GraphConvolution)]
+
+    def forward(self, x: Tensor, operator: Tensor) -> Tensor:
+        """(n, 2) from x (n, 2) and H (n, n)."""
+        *hidden, last = self.convolutions
+        for layer in hidden:
+            x = torch.relu(layer(x, operator))
+        return last(x, operator)

@@ -48,13 +48,13 @@ def load_weights(path: str | Path, kind: str, version: int) -> tuple[dict[str, T
     return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}, config
 
 
-def load_state(module: nn.Module, path: str | Path, kind: str, version: int) -> dict[str, Any]:
-    """Fill `module` with the weights of a file and give their config; weights of other shapes are refused."""
-    tensors, config = load_weights(path, kind, version)
+def load_state(module: nn.Module, weights: str | Path | Mapping[str, Tensor], kind: str, version: int) -> None:
+    """Fill `module` with weights from a file or from memory; those of other shapes are refused."""
+    tensors = weights if isinstance(weights, Mapping) else load_weights(weights, kind, version)[0]
     try:
         module.load_state_dict(tensors)
     except RuntimeError:
+        source = "given" if isinstance(weights, Mapping) else str(weights)
         raise InputError(
-            f"the weights {path} do not fit the network of {kind}: train them again (phygail train {kind})"
+            f"the weights ({source}) do not fit the network of {kind}: train them again (phygail train {kind})"
         ) from None
-    return config

@@ -41,6 +41,7 @@ class MetaConfig:
         damage: Range of the damage ratio, drawn uniformly.
         inner_rate: Of the one gradient step on the support task.
         rates: Adam's rates of theta, in equal shares of the run.
+        rate_scale: Factor on these rates; networks that read raw metres saturate unless it is small.
         norm: Gradients are clipped to this norm.
         validate_every: Iterations between validations.
         online: Online iterations that a validation grants.
@@ -55,6 +56,7 @@ class MetaConfig:
     damage: tuple[float, float] = (0.1, 0.95)
     inner_rate: float = 1e-4
     rates: tuple[float, ...] = (1e-3, 3e-4, 1e-4)
+    rate_scale: float = 1.0
     norm: float = 1.0
     validate_every: int = 300
     online: int = 30
@@ -88,7 +90,8 @@ def meta_learn(
     network = ConvolutionStack(width, torch.Generator().manual_seed(int(rng.integers(2**31))))
     optimizer = torch.optim.Adam(network.parameters(), lr=config.rates[0])
     for iteration in range(config.iterations):
-        optimizer.param_groups[0]["lr"] = config.rates[iteration * len(config.rates) // config.iterations]
+        rate = config.rates[iteration * len(config.rates) // config.iterations]
+        optimizer.param_groups[0]["lr"] = config.rate_scale * rate
         pairs = [(draw(rng), draw(rng)) for _ in range(config.pairs)]
         yield Update(iteration + 1, {"loss": meta_step(network, optimizer, pairs, loss, config)}, network)
 

@@ -1,0 +1,156 @@
+"""DEMD (METHODS 3.5, Lin et al. 2024): damage embedding, multi-hop graph, two balanced losses, optimized per case."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import shortest_path
+
+from phygail.config import InputError
+from phygail.methods.base import register
+from phygail.methods.contraction import contract_until_connected, operator_of
+from phygail.methods.cr_mgc import canonical_order
+from phygail.methods.plan import PLAN_MARGIN_M, PlanMethod
+from phygail.perception.view import GlobalView, Mission
+from phygail.swarm.links import find_links, label_subnets
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from phygail.models.demd import DemdCase
+    from phygail.models.planners import ConvolutionStack
+
+HOPS = 3  # k without damage
+DAMAGED_PER_HOP = 50  # one more hop for each so many damaged
+KIND = "demd"
+VERSION = 1  # of the architecture: weights of another one are refused
+
+
+@register
+class Demd(PlanMethod):
+    """Targets from a graph convolutional network over the pre-damage k-hop graph, optimized on this very case.
+
+    Args:
+        profile: "faithful" (512 units, random weights, 1000 iterations) or "accelerated" (256 units, pre-trained,
+            guard; benchmarks/demd_profiles.py measures that it is no worse).
+        weights: Initial weights of the accelerated profile, a file or the tensors themselves; the bundled ones if None.
+        iterations: Most iterations; the profile's if None.
+    """
+
+    name = "demd"
+    summary = "damage-embedded multi-hop graph convolutional network, optimized for each case (Lin et al. 2024)"
+    learned = True
+    extra = "learn"
+
+    def __init__(
+        self,
+        rng: np.random.Generator | None = None,
+        *,
+        profile: Literal["faithful", "accelerated"] = "accelerated",
+        weights: str | Path | Mapping[str, Tensor] | None = None,
+        iterations: int | None = None,
+    ) -> None:
+        super().__init__(rng)
+        if profile not in ("faithful", "accelerated"):
+            raise InputError(f"profile {profile!r} of demd: choose faithful or accelerated")
+        self.profile, self.weights, self.iterations = profile, weights, iterations
+
+    def plan(self, view: GlobalView) -> np.ndarray:
+        from phygail.models.demd import DEMD_PROFILES, search_demd
+        from phygail.models.plan_search import one_thread
+
+        order = canonical_order(view.positions)
+        profile = DEMD_PROFILES[self.profile]
+        with one_thread():
+            case = demd_case(view, order, centered=profile.centered)
+            found, _ = search_demd(self._network(), case, profile, self.iterations)
+        if found.targets is None:
+            self.flag = "fallback:contraction"
+            operator = case.operator.double().numpy()
+            best = contract_until_connected(view.positions[order], operator, case.range_m)[0]
+        else:
+            best = case_origin(view.mission, centered=profile.centered) + found.targets
+        targets = np.empty_like(best)
+        targets[order] = best
+        return targets
+
+    def _network(self) -> ConvolutionStack:
+        """A fresh copy for this case: nothing is carried from case to case."""
+        import torch
+
+        from phygail.models.demd import DEMD_PROFILES
+        from phygail.models.planners import ConvolutionStack
+        from phygail.models.weights import bundled, load_state
+
+        profile = DEMD_PROFILES[self.profile]
+        network = ConvolutionStack(profile.width, torch.Generator().manual_seed(int(self.rng.integers(2**31))))
+        if profile.pretrained:
+            load_state(network, bundled(KIND) if self.weights is None else self.weights, KIND, VERSION)
+        return network
+
+
+def hop_distances(roster: np.ndarray, range_m: float) -> np.ndarray:
+    """(N, N) links between any two UAVs before the damage, through everybody; infinite where there is no path."""
+    pairs = find_links(roster, range_m).pairs
+    graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(roster), len(roster)))
+    return shortest_path(graph.tocsr(), directed=False, unweighted=True)
+
+
+def hop_graph(hops: np.ndarray, damaged: int) -> tuple[np.ndarray, int]:
+    """The k-hop graph of the alive ((n, n) bool, zero diagonal) and its k = 3 + floor(N_dmg / 50).
+
+    k grows until the graph is connected: an operator in pieces carries nothing from one piece to the other. If even the
+    layout before the damage was in pieces, k ends at its longest path.
+
+    Args:
+        hops: (n, n) pre-damage hop distances of the alive.
+        damaged: N_dmg.
+    """
+    longest = int(hops[np.isfinite(hops)].max(initial=0))
+    hop = HOPS + damaged // DAMAGED_PER_HOP
+    while True:
+        adjacency = hops <= hop
+        np.fill_diagonal(adjacency, False)
+        if hop >= longest or label_subnets(len(hops), np.argwhere(adjacency))[1] == 1:
+            return adjacency, hop
+        hop += 1
+
+
+def case_origin(mission: Mission, *, centered: bool) -> np.ndarray:
+    """(2,) m, where coordinates are counted from: the center of the map, or its corner as published."""
+    return mission.center if centered else mission.center - mission.width_m / 2
+
+
+def demd_case(view: GlobalView, order: np.ndarray, *, centered: bool) -> DemdCase:
+    """The case with the alive in `order` ((n,) rows of the view)."""
+    import torch
+
+    from phygail.models.demd import DemdCase
+
+    alive, reach = view.members[order], view.mission.physics.range_m
+    # Alive first, then the damaged, each by place: the numbering of the UAVs has no influence.
+    gone = view.damaged[canonical_order(view.roster[view.damaged])]
+    ranks = np.concatenate([alive, gone])
+    hops = hop_distances(view.roster, reach)
+    adjacency, _ = hop_graph(hops[np.ix_(alive, alive)], len(gone))
+    degree = adjacency.sum(axis=1)
+    origin = case_origin(view.mission, centered=centered)
+    points = view.positions[order] - origin
+
+    def tensor(values: np.ndarray) -> torch.Tensor:
+        return torch.tensor(values, dtype=torch.float32)
+
+    return DemdCase(
+        roster=tensor(view.roster[ranks] - origin),
+        embedding=tensor(hops[np.ix_(alive, ranks)] <= 1),
+        positions=tensor(points),
+        operator=tensor(operator_of(adjacency)[0]),
+        shares=tensor(degree / degree.sum() if degree.any() else np.full(len(alive), 1 / len(alive))),
+        box_center=tensor((points.min(axis=0) + points.max(axis=0)) / 2),
+        width_m=view.mission.width_m,
+        range_m=reach - PLAN_MARGIN_M,
+    )
