@@ -59,7 +59,7 @@ def test_least_motion_equals_cvxpy(seed):
 def test_two_points_meet_half_way():
     plan = shortest_flight(np.array([[0.0, 0.0], [200.0, 0.0]]), np.array([[0, 1]]), R)
     np.testing.assert_allclose(plan.targets, [[40.0, 0.0], [160.0, 0.0]], atol=1e-5)
-    assert plan.tension == pytest.approx([0.5], abs=1e-5)  # a metre of range saves half a metre of flight
+    assert plan.tension == pytest.approx([0.5], abs=1e-5)  # a meter of range saves half a meter of flight
 
 
 def test_ends_of_a_chain_share_its_gaps():

@@ -141,7 +141,7 @@ def test_noise_and_delay_change_the_flight_but_not_the_world(policy):
             once, again = (flown(make(), scenario, sensing) for _ in range(2))
             assert np.array_equal(once, again)
             assert not np.array_equal(once, flown(make(), scenario, Sensing()))
-            assert np.linalg.norm(once - scenario.spots, axis=1).max() <= 4.0 + 1e-9  # four steps of one metre
+            assert np.linalg.norm(once - scenario.spots, axis=1).max() <= 4.0 + 1e-9  # four steps of one meter
 
 
 def test_twins_with_nothing_to_be_late_about_decide_as_without_delay(policy):

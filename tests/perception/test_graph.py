@@ -135,7 +135,7 @@ def test_velocity_features_are_zero_at_the_start():
 
 
 def test_moving_everything_with_the_center_changes_nothing():
-    """PH-3: a shift by whole numbers of metres is exact in binary for these positions."""
+    """PH-3: a shift by whole numbers of meters is exact in binary for these positions."""
     scenario = draw_scenario(50, 0.5, np.random.default_rng(4))
     layout = np.round(scenario.layout)
     here = make_scenario("a", layout, scenario.damaged.tolist(), center=[256.0, 256.0])

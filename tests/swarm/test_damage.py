@@ -62,7 +62,7 @@ def test_a_strike_takes_everyone_within_its_radius_inclusive():
     with pytest.raises(InputError, match="at least 2 must stay alive"):
         strike_damage(layout, 0.0, 0.0, 1000.0)
     for bad in ((float("nan"), 0.0, 1.0), (0.0, float("inf"), 1.0), (0.0, 0.0, -1.0)):
-        with pytest.raises(InputError, match="give X,Y,RADIUS in metres"):
+        with pytest.raises(InputError, match="give X,Y,RADIUS in meters"):
             strike_damage(layout, *bad)
 
 

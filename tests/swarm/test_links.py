@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from phygail.swarm.links import find_links, label_subnets, laplacian, laplacian_spectrum, near_pairs
 
 R = 120.0
-# A grid of whole metres makes exact distances, ties and coincident UAVs common.
+# A grid of whole meters makes exact distances, ties and coincident UAVs common.
 swarms = st.integers(0, 30).flatmap(
     lambda n: arrays(float, (n, 2), elements=st.one_of(st.integers(0, 400).map(float), st.floats(0, 400)))
 )

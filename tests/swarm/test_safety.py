@@ -238,7 +238,7 @@ def test_the_result_of_a_uav_depends_on_its_near_neighbors_only(seed, n):
 
 
 def test_a_pile_of_hundreds_is_filtered_without_a_stuck_uav():
-    """500 UAVs within a few metres: most stay, whoever wants out gets out at full speed."""
+    """500 UAVs within a few meters: most stay, whoever wants out gets out at full speed."""
     rng = np.random.default_rng(1)
     positions = rng.normal(0, 3.0, (500, 2))
     outermost = np.argmax(np.hypot(*positions.T))

@@ -228,7 +228,7 @@ def test_the_smallest_file_of_the_contract_loads(tmp_path):
         ({"width": 10**400}, "width inf: choose from"),
         ({"width": "wide"}, "width 'wide': give a positive number"),
         ({"width": True}, "width True: give a positive number"),
-        ({"center": [1]}, r"center \[1\]: give \[x, y\] in metres"),
+        ({"center": [1]}, r"center \[1\]: give \[x, y\] in meters"),
         ({"center": [1, "2"]}, "center .*: give"),
         ({"center": [True, False]}, "center .*: give"),
         ({"center": [math.nan, 0]}, "center .*: give"),

@@ -15,7 +15,7 @@ CONFIG = override(PROFILES.get("smoke"), ["worlds=3", "horizon=40", "initial_log
 
 
 def near_miss(case):
-    """Two or three alive UAVs, a few metres out of range of each other, and a damaged one between them."""
+    """Two or three alive UAVs, a few meters out of range of each other, and a damaged one between them."""
     distance = 121.0 + 2.0 * (case % 4)
     alive = [[0.0, 0.0], [distance, 0.0], [0.0, 30.0]][: 2 + case % 2]
     scenario = make_scenario(f"near-{case}", np.array([*alive, [60.0, 60.0]]), [len(alive)], budget_steps=15)

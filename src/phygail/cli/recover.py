@@ -49,7 +49,7 @@ class Recover:
     damage: Annotated[float | None, tyro.conf.arg(metavar="RATIO", help_behavior_hint="")] = None
     """Random damage, redrawn until it splits the swarm; 0.5 if no damage is named."""
     strike: Annotated[str | None, tyro.conf.arg(metavar="X,Y,RADIUS", help_behavior_hint="")] = None
-    """Damage everybody within RADIUS of (X, Y), in metres."""
+    """Damage everybody within RADIUS of (X, Y), in meters."""
     kill: Annotated[str | None, tyro.conf.arg(metavar="LIST", help_behavior_hint="")] = None
     """Damage exactly these UAVs, e.g. 3,17."""
     seed: Count = 0
@@ -205,7 +205,7 @@ def _parse_strike(text: str) -> tuple[float, float, float]:
     try:
         x, y, radius = map(float, text.split(","))
     except ValueError:
-        raise InputError(f"--strike {text!r}: give X,Y,RADIUS in metres, e.g. 400,300,150") from None
+        raise InputError(f"--strike {text!r}: give X,Y,RADIUS in meters, e.g. 400,300,150") from None
     return x, y, radius
 
 

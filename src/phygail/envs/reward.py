@@ -28,7 +28,7 @@ class TeamReward:
             measures t against the time of an expert; here nobody demonstrates, so it is measured against T_max.
         time_slope: lambda. time_share: alpha. time_cap: eta_max.
         failure: P_fail, per subnet that is left when the budget is used up.
-        safety: omega_col, per metre that another alive UAV is closer than `safe_m`.
+        safety: omega_col, per meter that another alive UAV is closer than `safe_m`.
         safe_m: D_safe, m.
     """
 

@@ -26,9 +26,9 @@ class Plan:
 
     Attributes:
         targets: (n, 2) m.
-        flight_m: Longest displacement, the duration of the plan in metres of flight.
+        flight_m: Longest displacement, the duration of the plan in meters of flight.
         edges: (m, 2) int, the tree (or forest) whose edges are kept within range.
-        tension: (m,) dual of each edge's length limit: the flight saved per metre that this edge might be longer.
+        tension: (m,) dual of each edge's length limit: the flight saved per meter that this edge might be longer.
     """
 
     targets: np.ndarray

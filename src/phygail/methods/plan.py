@@ -31,5 +31,5 @@ class PlanMethod(GlobalMethod):
 
 
 def largest_move_m(positions: np.ndarray, targets: np.ndarray) -> float:
-    """The largest displacement of a plan: its duration in metres of flight."""
+    """The largest displacement of a plan: its duration in meters of flight."""
     return float(np.hypot(*(targets - positions).T).max())

@@ -109,7 +109,7 @@ def judge(task: PlanTask, plans: np.ndarray) -> Verdict:
     """R = -(max_i |q_i - p_i| + 0.2 mean_i |q_i - p_i| + 2 gap(Q))/(W/2) - 0.5 (N_c(Q) - 1) of plans (k, n, 2) m.
 
     The gap term is ours. Without it "leave one UAV behind" (0.5) can beat a long flight, and among split plans only
-    the flight counts: policies then learn to stay at home. Closing a gap of g metres costs at most 1.2 g of flight,
+    the flight counts: policies then learn to stay at home. Closing a gap of g meters costs at most 1.2 g of flight,
     less than the 2 g it is charged with, so connected plans are best.
 
     A UAV's own part: its term of the mean, the maximum if it is the one that flies farthest, and every tree edge too

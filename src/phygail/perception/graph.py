@@ -44,7 +44,7 @@ class GraphSpec:
         if self.k_act < 1 or self.k_dmg < 0:
             raise InputError(f"k_act {self.k_act} must be at least 1 and k_dmg {self.k_dmg} at least 0")
         if self.scale_m is not None and not 0 < self.scale_m < np.inf:
-            raise InputError(f"scale_m {self.scale_m} must be a positive number of metres, or None for W/2")
+            raise InputError(f"scale_m {self.scale_m} must be a positive number of meters, or None for W/2")
 
     @property
     def slots(self) -> int:

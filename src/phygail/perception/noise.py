@@ -41,7 +41,7 @@ class Sensing:
 
     def __post_init__(self) -> None:
         if not 0 <= self.sigma_m < np.inf:
-            raise InputError(f"sigma_m {self.sigma_m} must be a number of metres, 0 or more")
+            raise InputError(f"sigma_m {self.sigma_m} must be a number of meters, 0 or more")
         if self.delay_steps < 0:
             raise InputError(f"delay_steps {self.delay_steps} must be 0 or more")
 

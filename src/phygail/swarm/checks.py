@@ -9,7 +9,7 @@ import numpy as np
 
 from phygail.config import InputError
 
-LARGEST_COORDINATE_M = 1e7  # beyond this, metres lose the 1e-6 tolerance of a link in double precision
+LARGEST_COORDINATE_M = 1e7  # beyond this, meters lose the 1e-6 tolerance of a link in double precision
 SMALLEST_QUANTITY = 1e-6  # of a width, range, speed or step: smaller ones overflow when divided by
 LARGEST_BUDGET_STEPS = 16_000_000  # that of the widest layout, from -1e7 to 1e7 m
 
@@ -27,7 +27,7 @@ def checked_layout(layout: Any) -> np.ndarray:
     if len(bad):
         raise InputError(
             f"position {bad[0]} ({points[bad[0], 0]:g}, {points[bad[0], 1]:g}): "
-            f"coordinates must be numbers of metres up to {LARGEST_COORDINATE_M:g} in size"
+            f"coordinates must be numbers of meters up to {LARGEST_COORDINATE_M:g} in size"
         )
     _, first, counts = np.unique(points, axis=0, return_index=True, return_counts=True)
     if (counts > 1).any():
@@ -42,7 +42,7 @@ def checked_center(center: Any) -> np.ndarray:
     """(2,) m, the reference point."""
     point = _numbers(center)
     if point is None or point.shape != (2,) or not (np.abs(point) <= LARGEST_COORDINATE_M).all():
-        raise InputError(f"center {shown(center)}: give [x, y] in metres, up to {LARGEST_COORDINATE_M:g} in size")
+        raise InputError(f"center {shown(center)}: give [x, y] in meters, up to {LARGEST_COORDINATE_M:g} in size")
     return point
 
 

@@ -31,7 +31,7 @@ def random_damage(uavs: int, ratio: float, rng: np.random.Generator) -> np.ndarr
 def strike_damage(layout: np.ndarray, x_m: float, y_m: float, radius_m: float) -> np.ndarray:
     """Everyone within `radius_m` of (x, y), sorted: an area strike."""
     if not all(map(math.isfinite, (x_m, y_m, radius_m))) or radius_m < 0:
-        raise InputError(f"strike {x_m},{y_m},{radius_m}: give X,Y,RADIUS in metres, the radius not negative")
+        raise InputError(f"strike {x_m},{y_m},{radius_m}: give X,Y,RADIUS in meters, the radius not negative")
     hit = np.flatnonzero(np.hypot(layout[:, 0] - x_m, layout[:, 1] - y_m) <= radius_m)
     return checked_damage(len(layout), hit)
 

@@ -270,7 +270,7 @@ def load_layout(path: str | Path) -> np.ndarray:
     lines = [line.strip() for line in read_text(path).splitlines()]
     if not lines or [c.strip() for c in lines[0].split(",")] != ["x_m", "y_m"]:
         found = shown(lines[0]) if lines else "missing"
-        raise InputError(f"{path}: the first line is {found}; it must be the header x_m,y_m, two columns in metres")
+        raise InputError(f"{path}: the first line is {found}; it must be the header x_m,y_m, two columns in meters")
     points = []
     for number, line in enumerate(lines[1:], start=2):
         if not line:

@@ -64,7 +64,7 @@ TRANSFER_CASES = 3  # per damage ratio
 # Reward per control step and UAV (METHODS 3.7), before the division by 10.
 TIME_COST = 0.05
 SUBNET_REWARD = 1.0  # per subnet that vanished, shared
-GAP_REWARD = 0.25  # per metre of gap closed, shared
+GAP_REWARD = 0.25  # per meter of gap closed, shared
 CONTACT_COST = 0.2  # per other alive UAV closer than 10 m
 EFFORT_COST = 0.01  # at full speed
 SUCCESS_REWARD = 10.0

@@ -50,13 +50,13 @@ class TrainConfig:
     eta_max: float = 3.0  # cap of eta
     expert_time: bool = True  # False: eta measures against T_max instead of alpha T_E
     step_penalty: float = 5.0  # r_step = -step_penalty / T_max per step
-    w_col: float = 0.01  # per metre that a pair is closer than safe_m, per step
+    w_col: float = 0.01  # per meter that a pair is closer than safe_m, per step
     safe_m: float = 15.0  # D_safe
     p_fail: float = 5.0  # per subnet that is left at T_max
     reward_scale: float = 20.0  # rewards are divided by this
     reward_limit: float = 5.0  # R_max: and then clipped to +- this
     absorbing: bool = False  # credit success with the imitation reward of the steps saved (`rewards`, docs/training.md)
-    gap_weight: float = 0.0  # per metre: potential-based shaping with -gap(P); 0 leaves it out
+    gap_weight: float = 0.0  # per meter: potential-based shaping with -gap(P); 0 leaves it out
 
     # --- discriminator
     target_expert: float = 0.9  # soft label of experts
