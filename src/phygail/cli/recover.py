@@ -73,6 +73,7 @@ class Recover:
         """Fly all methods on the one scenario and show how they did."""
         if "numpy" not in sys.modules:  # one thread, as in `compare`: the same command gives the same flight
             os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+        from phygail.cli.console import complain
         from phygail.evaluation.flight import case_row, episode_row, fly_case, make_case
         from phygail.evaluation.roster import check_policy, choose_methods, load_methods
         from phygail.methods import METHODS
@@ -98,6 +99,9 @@ class Recover:
         rows.sort(key=lambda row: (-row["converged"], row["steps"]))
         self._save(flights)
         _print_json(case, rows) if self.json else _print_table(case, rows)
+        for what, path in (("picture", self.picture), ("trajectory", self.trajectory)):
+            if path is not None:
+                complain(f"{what}: {path}")
         return 0
 
     def _scenario(self) -> Scenario:
