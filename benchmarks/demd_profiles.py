@@ -1,4 +1,4 @@
-"""Whether DEMD's accelerated profile may stand for the faithful one (METHODS 3.5): at most 1.1 times its steps.
+"""Whether DEMD's guarded profile may stand for the faithful one (METHODS 3.5): at most 1.1 times its steps.
 
 Run: python benchmarks/demd_profiles.py
 """
@@ -21,7 +21,7 @@ LIMIT = 1.1
 
 
 def main() -> None:
-    steps: dict[str, list[int]] = {"faithful": [], "accelerated": []}
+    steps: dict[str, list[int]] = {"faithful": [], "guarded": []}
     for ratio in DAMAGE:
         for case in range(CASES):
             scenario = draw_scenario(UAVS, ratio, generator(SEED, "benchmark", "demd", round(ratio * 100), case))
@@ -34,10 +34,10 @@ def main() -> None:
                 seconds = time.process_time() - started
                 line += f"   {profile} {episode.scored_steps:4d} steps, {seconds:5.1f} s {method.flag}"
             print(line, flush=True)
-    faithful, accelerated = (float(np.mean(taken)) for taken in steps.values())
-    verdict = "accepted" if accelerated <= LIMIT * faithful else "REFUSED"
-    share = accelerated / faithful
-    print(f"mean steps: faithful {faithful:.1f}, accelerated {accelerated:.1f} ({share:.2f} of it): {verdict}")
+    faithful, guarded = (float(np.mean(taken)) for taken in steps.values())
+    verdict = "accepted" if guarded <= LIMIT * faithful else "REFUSED"
+    share = guarded / faithful
+    print(f"mean steps: faithful {faithful:.1f}, guarded {guarded:.1f} ({share:.2f} of it): {verdict}")
 
 
 if __name__ == "__main__":

@@ -181,6 +181,7 @@ def test_canonical_order_sorts_by_x_then_y():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_goal_on_fresh_cases_of_a_hundred():
     """At most 0.75 times center-fly's steps, a smaller largest displacement than the operator's in 80 % of them."""
     from phygail.methods.contraction import contract_until_connected

@@ -88,6 +88,7 @@ def test_kept_weights_are_those_of_the_best_validation(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_meta_learned_weights_reach_the_final_cost_of_random_ones_in_half_the_iterations():
     """MG-5, median over 10 held-out tasks."""
     shares = []

@@ -35,9 +35,9 @@ class Demd(PlanMethod):
     """Targets from a graph convolutional network over the pre-damage k-hop graph, optimized on this very case.
 
     Args:
-        profile: "faithful" (512 units, random weights, 1000 iterations) or "accelerated" (256 units, pre-trained,
+        profile: "faithful" (512 units, random weights, 1000 iterations) or "guarded" (256 units, pre-trained,
             guard; benchmarks/demd_profiles.py measures that it is no worse).
-        weights: Initial weights of the accelerated profile, a file or the tensors themselves; the bundled ones if None.
+        weights: Initial weights of the guarded profile, a file or the tensors themselves; the bundled ones if None.
         iterations: Most iterations; the profile's if None.
     """
 
@@ -50,13 +50,13 @@ class Demd(PlanMethod):
         self,
         rng: np.random.Generator | None = None,
         *,
-        profile: Literal["faithful", "accelerated"] = "accelerated",
+        profile: Literal["faithful", "guarded"] = "guarded",
         weights: str | Path | Mapping[str, Tensor] | None = None,
         iterations: int | None = None,
     ) -> None:
         super().__init__(rng)
-        if profile not in ("faithful", "accelerated"):
-            raise InputError(f"profile {profile!r} of demd: choose faithful or accelerated")
+        if profile not in ("faithful", "guarded"):
+            raise InputError(f"profile {profile!r} of demd: choose faithful or guarded")
         self.profile, self.weights, self.iterations = profile, weights, iterations
 
     def plan(self, view: GlobalView) -> np.ndarray:

@@ -25,7 +25,7 @@ class DemdProfile:
     """What the profiles differ in.
 
     Attributes:
-        name: "faithful" or "accelerated".
+        name: "faithful" or "guarded".
         width: Units of a hidden layer.
         iterations: Most iterations.
         patience: Stop after this many iterates without an improvement of J by `least_gain` of it; None: never.
@@ -54,8 +54,8 @@ class DemdProfile:
 
 DEMD_PROFILES = {
     "faithful": DemdProfile("faithful"),
-    "accelerated": DemdProfile(
-        "accelerated", 256, 600, 100, rate=1e-3, guard=True, smooth=True, pretrained=True, centered=True, decay=True
+    "guarded": DemdProfile(
+        "guarded", 256, 1000, 200, rate=2e-3, guard=True, smooth=True, pretrained=True, centered=True, decay=True
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Pre-training of the starting point of DEMD's accelerated profile (METHODS 3.5, CPU note): `phygail train demd`."""
+"""Pre-training of the starting point of DEMD's guarded profile (METHODS 3.5, CPU note): `phygail train demd`."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def job(config: MetaConfig | None = None) -> Job:
         name=KIND,
         version=VERSION,
         iterations=config.iterations,
-        updates=meta_learn(config, DEMD_PROFILES["accelerated"].width, draw, pretraining_loss, KIND),
-        pilot=lambda network: Demd(profile="accelerated", weights=network.state_dict(), iterations=config.online),
+        updates=meta_learn(config, DEMD_PROFILES["guarded"].width, draw, pretraining_loss, KIND),
+        pilot=lambda network: Demd(profile="guarded", weights=network.state_dict(), iterations=config.online),
         scenarios=validation_scenarios(config.seed, config.sizes, VALIDATION_DAMAGE, VALIDATION_CASES),
         every=config.validate_every,
         by="mean_largest_move_m",
