@@ -15,8 +15,8 @@ from phygail.evaluation.grid import Grid
 from phygail.evaluation.rows import TIMINGS
 from phygail.evaluation.runner import compare
 
-GRID = Grid(uavs=(100, 200), damage=(0.25, 0.5, 0.75, 0.9), cases=12)
-METHODS = "center-fly,sidr"
+GRID = Grid(uavs=(100, 200), damage=(0.25, 0.5, 0.75, 0.9), cases=20)
+METHODS = "center-fly,sidr,reach"
 
 
 def timed(workers: int) -> tuple[float, pl.DataFrame]:
