@@ -10,8 +10,8 @@ import time
 
 from phygail.evaluation.grid import Grid
 from phygail.methods import make_method, run_episode
-from phygail.methods.contraction import contract_until_connected, contraction
-from phygail.methods.plan import PLAN_MARGIN_M, PlanMethod, largest_move_m
+from phygail.methods.contraction import contraction_plan
+from phygail.methods.plan import PlanMethod, largest_move_m
 from phygail.swarm.scenario import Scenario
 
 UAVS = 100
@@ -21,9 +21,7 @@ CASES = 10  # per damage ratio
 
 def operator_move_m(scenario: Scenario) -> float:
     """Largest displacement of the plan of the contraction operator alone."""
-    reach = scenario.physics.range_m
-    operator = contraction(scenario.spots, reach).operator
-    return largest_move_m(scenario.spots, contract_until_connected(scenario.spots, operator, reach - PLAN_MARGIN_M)[0])
+    return largest_move_m(scenario.spots, contraction_plan(scenario.spots, scenario.physics.range_m))
 
 
 def main(seed: int) -> None:

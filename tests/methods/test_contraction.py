@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from phygail.methods.contraction import contract_until_connected, contraction, operator_of
+from phygail.methods.contraction import contract_until_connected, contraction, contraction_plan, operator_of
 from phygail.rng import generator
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import draw_scenario
@@ -70,6 +70,14 @@ def test_power_is_the_smallest_that_connects(seed):
     before = np.linalg.matrix_power(h, power - 1) @ points
     assert not find_links(before, 119.9).connected
     np.testing.assert_allclose(h @ before, moved)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_plan_is_the_first_power_connected_with_a_margin(seed):
+    points = points_of(seed)
+    expected = contract_until_connected(points, contraction(points, 120.0).operator, 119.9)[0]
+    np.testing.assert_array_equal(contraction_plan(points, 120.0), expected)
+    assert find_links(expected, 119.9).connected
 
 
 def test_connected_points_stay():

@@ -1,5 +1,7 @@
 """DEMD: DE-1, DE-2, DE-4 and the cases that go wrong (DE-3, DE-5: tests/models/test_demd)."""
 
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -9,8 +11,10 @@ from phygail.config import InputError
 from phygail.methods.base import make_method, run_episode
 from phygail.methods.cr_mgc import canonical_order
 from phygail.methods.demd import Demd, demd_case, hop_distances, hop_graph
+from phygail.methods.plan import largest_move_m
 from phygail.models import demd as demd_model
 from phygail.models.demd import raw_targets
+from phygail.models.plan_search import Found
 from phygail.models.planners import ConvolutionStack
 from phygail.perception.view import Observer, Scope
 from phygail.rng import generator
@@ -55,15 +59,29 @@ def test_hop_graph_equals_breadth_first_search_through_the_damaged(seed):
     np.testing.assert_array_equal(adjacency, expected)
     cut = [[i != j and without[i].get(j, 99) <= k for j in scenario.alive] for i in scenario.alive]
     assert (adjacency != np.array(cut)).any()  # the damaged carry the paths
-    assert nx.is_connected(nx.from_numpy_array(adjacency))
 
 
-def test_k_grows_with_the_damage_and_until_the_graph_is_connected():
-    """DE-1: k = 3 + floor(N_dmg / 50), more if that leaves the graph in pieces."""
+def test_k_grows_with_the_damage():
+    """DE-1: k = 3 + floor(N_dmg / 50)."""
     line = np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))
     assert hop_graph(line, 0)[1] == 3
     assert hop_graph(line, 99)[1] == 4
-    assert hop_graph(line * 7, 0)[1] == 7  # neighbors are seven hops apart
+    assert hop_graph(line, 99, fewer_hops=1)[1] == 3
+
+
+def test_only_a_graph_without_edges_gets_a_larger_k_and_is_then_connected():
+    """DE-1: places on a line; hops are distances."""
+
+    def graph_of(places):
+        return hop_graph(np.abs(np.subtract.outer(places, places)), 0)
+
+    adjacency, k = graph_of(np.array([0.0, 1.0, 8.0]))
+    assert k == 3  # 0-1 is an edge: the piece at 8 stays apart
+    np.testing.assert_array_equal(adjacency, [[False, True, False], [True, False, False], [False, False, False]])
+    assert graph_of(np.array([0.0, 5.0, 10.0]))[1] == 5
+    adjacency, k = graph_of(np.array([0.0, 5.0, 12.0]))
+    assert k == 7  # at 5 there is an edge already, but two pieces
+    assert nx.is_connected(nx.from_numpy_array(adjacency))
 
 
 def test_a_layout_that_was_in_pieces_before_the_damage_is_handled():
@@ -110,13 +128,43 @@ def test_plan_is_connected(profile, iterations, ratio):
     assert method.flag == ""
 
 
-def test_without_a_connected_iterate_the_operator_plans_and_the_case_is_flagged(monkeypatch):
+def test_without_a_connected_iterate_the_contraction_plans_and_the_case_is_flagged(monkeypatch):
     """DE-4."""
     monkeypatch.setattr(demd_model, "count_subnets", lambda *_: 2)
     method = Demd(profile="faithful", iterations=2)
     targets = method.plan(view_of(scenario_of(6)))
     assert method.flag == "fallback:contraction"
     assert find_links(targets, R_PLAN).connected
+
+
+def moves_of_tries(monkeypatch, scenario, offsets):
+    """Largest displacement of the plan of the guarded profile when it tries k less each of `offsets`."""
+    guarded = replace(demd_model.DEMD_PROFILES["guarded"], fewer_hops=offsets)
+    monkeypatch.setitem(demd_model.DEMD_PROFILES, "guarded", guarded)
+    return largest_move_m(scenario.spots, Demd(iterations=20).plan(view_of(scenario)))
+
+
+@pytest.mark.parametrize("seed", [5, 8])
+def test_the_better_plan_of_all_graphs_is_flown(seed, monkeypatch):
+    """Starting from the same weights, trying both k gives the smaller of the two largest displacements."""
+    scenario = scenario_of(seed)
+    alone = [moves_of_tries(monkeypatch, scenario, (offset,)) for offset in (0, 1)]
+    assert alone[0] != alone[1]
+    assert moves_of_tries(monkeypatch, scenario, (0, 1)) == min(alone)
+    assert moves_of_tries(monkeypatch, scenario, (1, 0)) == min(alone)
+
+
+def test_a_graph_without_a_connected_plan_does_not_spoil_the_other(monkeypatch):
+    search, calls = demd_model.search_demd, []
+
+    def first_fails(*args):
+        calls.append(1)
+        return (Found(), np.empty((0, 2))) if len(calls) == 1 else search(*args)
+
+    monkeypatch.setattr(demd_model, "search_demd", first_fails)
+    method = Demd(iterations=20)
+    assert find_links(method.plan(view_of(scenario_of(5))), R_PLAN).connected
+    assert (len(calls), method.flag) == (2, "")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from phygail.methods.plan import PLAN_MARGIN_M
 from phygail.swarm.links import find_links
 from phygail.swarm.tree import spanning_tree
 
@@ -63,6 +64,11 @@ def operator_of(adjacency: np.ndarray) -> tuple[np.ndarray, float]:
     operator = gain * adjacency
     np.fill_diagonal(operator, 1.0 - gain * degree)
     return operator, gain
+
+
+def contraction_plan(points: np.ndarray, range_m: float) -> np.ndarray:
+    """(n, 2) m, the plan of the operator of `points` alone, connected at R_plan = `range_m` - 0.1 m."""
+    return contract_until_connected(points, contraction(points, range_m).operator, range_m - PLAN_MARGIN_M)[0]
 
 
 def contract_until_connected(

@@ -10,7 +10,7 @@ import numpy as np
 
 from phygail.config import InputError
 from phygail.methods.base import register
-from phygail.methods.contraction import contract_until_connected, contraction
+from phygail.methods.contraction import contraction, contraction_plan
 from phygail.methods.plan import PLAN_MARGIN_M, PlanMethod
 from phygail.perception.view import GlobalView, Mission
 
@@ -66,7 +66,7 @@ class CrMgc(PlanMethod):
         targets = np.empty_like(points)
         if found.targets is None:
             self.flag = "fallback:contraction"
-            targets[order] = contract_until_connected(points, operator, case.range_m)[0]
+            targets[order] = contraction_plan(points, view.mission.physics.range_m)
         else:
             targets[order] = view.mission.center + found.targets
         return targets

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from phygail.config import InputError
 from phygail.methods.base import register
-from phygail.methods.contraction import contract_until_connected, operator_of
+from phygail.methods.contraction import contraction_plan, operator_of
 from phygail.methods.cr_mgc import canonical_order
 from phygail.methods.plan import PLAN_MARGIN_M, PlanMethod
 from phygail.perception.view import GlobalView, Mission
@@ -66,12 +66,12 @@ class Demd(PlanMethod):
         order = canonical_order(view.positions)
         profile = DEMD_PROFILES[self.profile]
         with one_thread():
-            case = demd_case(view, order, centered=profile.centered)
-            found, _ = search_demd(self._network(), case, profile, self.iterations)
+            cases = [demd_case(view, order, centered=profile.centered, fewer_hops=n) for n in profile.fewer_hops]
+            tries = [search_demd(self._network(), case, profile, self.iterations)[0] for case in cases]
+        found = min(tries, key=lambda found: found.cost_m)  # infinite where no iterate was connected
         if found.targets is None:
             self.flag = "fallback:contraction"
-            operator = case.operator.double().numpy()
-            best = contract_until_connected(view.positions[order], operator, case.range_m)[0]
+            best = contraction_plan(view.positions[order], view.mission.physics.range_m)
         else:
             best = case_origin(view.mission, centered=profile.centered) + found.targets
         targets = np.empty_like(best)
@@ -100,24 +100,24 @@ def hop_distances(roster: np.ndarray, range_m: float) -> np.ndarray:
     return shortest_path(graph.tocsr(), directed=False, unweighted=True)
 
 
-def hop_graph(hops: np.ndarray, damaged: int) -> tuple[np.ndarray, int]:
-    """The k-hop graph of the alive ((n, n) bool, zero diagonal) and its k = 3 + floor(N_dmg / 50).
+def hop_graph(hops: np.ndarray, damaged: int, fewer_hops: int = 0) -> tuple[np.ndarray, int]:
+    """The k-hop graph of the alive ((n, n) bool, zero diagonal) and its k = 3 + floor(N_dmg / 50) - `fewer_hops`.
 
-    k grows until the graph is connected: an operator in pieces carries nothing from one piece to the other. If even the
-    layout before the damage was in pieces, k ends at its longest path.
+    Should that graph have no edge, k grows until it is connected; if even the layout before the damage was in pieces,
+    k ends at its longest path.
 
     Args:
         hops: (n, n) pre-damage hop distances of the alive.
         damaged: N_dmg.
+        fewer_hops: For trying several k.
     """
-    longest = int(hops[np.isfinite(hops)].max(initial=0))
-    hop = HOPS + damaged // DAMAGED_PER_HOP
-    while True:
-        adjacency = hops <= hop
-        np.fill_diagonal(adjacency, False)
-        if hop >= longest or label_subnets(len(hops), np.argwhere(adjacency))[1] == 1:
-            return adjacency, hop
-        hop += 1
+    apart = np.where(np.eye(len(hops), dtype=bool), np.inf, hops)
+    hop = HOPS + damaged // DAMAGED_PER_HOP - fewer_hops
+    if not (apart <= hop).any():
+        longest = int(hops[np.isfinite(hops)].max(initial=0))
+        while hop < longest and label_subnets(len(hops), np.argwhere(apart <= hop))[1] > 1:
+            hop += 1
+    return apart <= hop, hop
 
 
 def case_origin(mission: Mission, *, centered: bool) -> np.ndarray:
@@ -125,8 +125,8 @@ def case_origin(mission: Mission, *, centered: bool) -> np.ndarray:
     return mission.center if centered else mission.center - mission.width_m / 2
 
 
-def demd_case(view: GlobalView, order: np.ndarray, *, centered: bool) -> DemdCase:
-    """The case with the alive in `order` ((n,) rows of the view)."""
+def demd_case(view: GlobalView, order: np.ndarray, *, centered: bool, fewer_hops: int = 0) -> DemdCase:
+    """The case with the alive in `order` ((n,) rows of the view) and `fewer_hops` less than the usual k."""
     import torch
 
     from phygail.models.demd import DemdCase
@@ -136,7 +136,7 @@ def demd_case(view: GlobalView, order: np.ndarray, *, centered: bool) -> DemdCas
     gone = view.damaged[canonical_order(view.roster[view.damaged])]
     ranks = np.concatenate([alive, gone])
     hops = hop_distances(view.roster, reach)
-    adjacency, _ = hop_graph(hops[np.ix_(alive, alive)], len(gone))
+    adjacency, _ = hop_graph(hops[np.ix_(alive, alive)], len(gone), fewer_hops)
     degree = adjacency.sum(axis=1)
     origin = case_origin(view.mission, centered=centered)
     points = view.positions[order] - origin

@@ -37,6 +37,7 @@ class DemdProfile:
         pretrained: Whether the search starts from the bundled weights instead of random ones.
         centered: Whether coordinates count from the center of the map instead of its corner.
         decay: Whether the rate falls linearly to a hundredth.
+        fewer_hops: Graphs to try, one per entry, with k less by it; the best connected plan of all is kept.
     """
 
     name: str
@@ -50,12 +51,23 @@ class DemdProfile:
     pretrained: bool = False
     centered: bool = False
     decay: bool = False
+    fewer_hops: tuple[int, ...] = (0,)
 
 
 DEMD_PROFILES = {
     "faithful": DemdProfile("faithful"),
     "guarded": DemdProfile(
-        "guarded", 256, 1000, 200, rate=2e-3, guard=True, smooth=True, pretrained=True, centered=True, decay=True
+        "guarded",
+        256,
+        1000,
+        200,
+        rate=2e-3,
+        guard=True,
+        smooth=True,
+        pretrained=True,
+        centered=True,
+        decay=True,
+        fewer_hops=(0, 1),
     ),
 }
 
