@@ -45,5 +45,5 @@ clean:
 	touch $@
 
 .venv/full: .venv/bin/python pyproject.toml constraints.txt
-	$(INSTALL) --editable '.[learn,env,dev]'
+	$(INSTALL) --editable '.[learn,env,cluster,dev]'
 	touch $@ .venv/light

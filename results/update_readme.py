@@ -1,7 +1,8 @@
-"""Write the tables of README.md from the raw rows under results/: `python results/update_readme.py`.
+"""Write the tables of README.md and docs/results.md from the rows under results/: `python results/update_readme.py`.
 
 A table stands between `<!-- table:NAME -->` and `<!-- end -->`; NAME is a folder of results/ that `phygail compare`
-made. A test regenerates every table and compares.
+made. Between `<!-- report:NAME -->` and `<!-- end -->` stand all tables of the experiment that `phygail reproduce NAME`
+made there. A test regenerates every table and compares.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import polars as pl
 
+from phygail.evaluation.catalog import EXPERIMENTS
+from phygail.evaluation.report import report_text
 from phygail.evaluation.rows import frame, read_rows
 from phygail.evaluation.summary import split_cases, summarize
 from phygail.evaluation.tables import cell_text, markdown_table
@@ -18,6 +21,8 @@ from phygail.files import write_text
 from phygail.methods import METHODS
 
 ROOT = Path(__file__).parent.parent
+PAGES = ("README.md", "docs/results.md")
+REPORT = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 TABLE = re.compile(r"(<!-- table:(?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -42,15 +47,21 @@ def readme_table(rows: pl.DataFrame) -> str:
 
 
 def refreshed(text: str) -> str:
-    """The README with every table made anew."""
+    """A page with every table made anew."""
 
     def table(match: re.Match[str]) -> str:
         rows = frame(read_rows(ROOT / "results" / match["name"] / "rows.csv"))
         return f"{match[1]}{readme_table(rows)}{match[3]}"
 
-    return TABLE.sub(table, text)
+    def report(match: re.Match[str]) -> str:
+        made = report_text(EXPERIMENTS.get(match["name"]), ROOT / "results" / match["name"])
+        tables = made[made.index("\n## ") + 1 :]  # the title is the page's own
+        return f"{match[1]}{re.sub('^## ', '### ', tables, flags=re.MULTILINE)}{match[3]}"
+
+    return REPORT.sub(report, TABLE.sub(table, text))
 
 
 if __name__ == "__main__":
-    readme = ROOT / "README.md"
-    write_text(readme, refreshed(readme.read_text(encoding="utf-8")))
+    for name in PAGES:
+        page = ROOT / name
+        write_text(page, refreshed(page.read_text(encoding="utf-8")))

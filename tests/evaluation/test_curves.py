@@ -7,7 +7,7 @@ from PIL import Image
 
 from phygail.config import InputError
 from phygail.evaluation.curves import curves_figure, draw_curves, draw_over_bound, over_bound_figure
-from phygail.evaluation.intervals import mean_interval, ratio_interval
+from phygail.evaluation.intervals import mean_interval, ratio_interval, share_interval
 from phygail.evaluation.style import METHOD_STYLES
 
 
@@ -37,6 +37,13 @@ def test_mean_interval_is_1_96_standard_errors():
     assert (mean, low, high) == pytest.approx((5.0, 5.0 - 1.96 / math.sqrt(3), 5.0 + 1.96 / math.sqrt(3)), abs=1e-4)
     assert mean_interval(np.array([0.0, 0.0, 3.0]))[1] == 0.0
     assert np.isnan(mean_interval(np.array([4.0]))[1:]).all()
+
+
+def test_share_interval_is_wilsons():
+    """50 of 50: from n / (n + z^2) to 1; 5 of 10: 0.5 +- 0.2634 (Wilson 1927)."""
+    assert share_interval(np.ones(50)) == pytest.approx((1.0, 50 / (50 + 1.96**2), 1.0), abs=1e-4)
+    assert share_interval(np.array([0.0, 1.0] * 5)) == pytest.approx((0.5, 0.2366, 0.7634), abs=1e-4)
+    assert np.isnan(share_interval(np.array([1.0]))[1:]).all()
 
 
 def test_ratio_interval_is_sum_over_sum_with_the_error_of_the_residuals():

@@ -19,8 +19,16 @@ def sample_row(scenario: str = "a", method: str = "m", **cells):
     return row | {"scenario": scenario, "method": method} | cells
 
 
-def test_the_header_is_the_one_of_the_contract():
-    assert csv_text([], header=True) == DESIGN_HEADER + "\n"
+def test_the_header_is_the_one_of_the_contract_and_further_columns_follow():
+    assert csv_text([], header=True) == DESIGN_HEADER + ",noise_m,delay_steps\n"
+
+
+def test_rows_from_before_the_further_columns_are_read_as_perfect_sensing(tmp_path):
+    path = tmp_path / "rows.csv"
+    save_rows(path, [sample_row("a", noise_m=0.0, delay_steps=0)])
+    lines = [line.rsplit(",", 2)[0] for line in path.read_text().splitlines()]
+    path.write_text("\n".join(lines) + "\n")
+    assert read_rows(path) == [sample_row("a", noise_m=0.0, delay_steps=0)]
 
 
 def test_rows_survive_the_file_exactly(tmp_path):

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from phygail.cli.options import Count, MaybeNumbers, Names, Plugins, Policy, Safety, require_one
+from phygail.cli.options import (
+    Count,
+    EngineName,
+    MaybeNumbers,
+    Names,
+    Plugins,
+    Policy,
+    Safety,
+    make_engine,
+    require_one,
+)
 from phygail.config import InputError
 
 if TYPE_CHECKING:
@@ -25,6 +35,7 @@ class Compare:
     For example:
       phygail compare --uavs 100,200 --damage 0.25,0.5 --cases 10 --methods sidr,reach,convex --out results/mine
       phygail compare --scenarios cases.json --methods all --out results/all --workers 8
+      RAY_ADDRESS=auto phygail compare --scenarios cases.json --methods all --out results/all --engine ray
       phygail compare --uavs 50 --damage 0.05:0.95:0.1 --methods sidr,drift --plugin drift.py --out results/drift
     """
 
@@ -44,8 +55,14 @@ class Compare:
     """Of the scenarios, 0 unless given."""
     workers: Count = 2
     """Processes; rows do not depend on it."""
+    engine: EngineName = "local"
+    """Processes on this machine, or Ray: the cluster at RAY_ADDRESS, of which every CPU is used."""
     safety: Safety = "off"
     """Filter every command so that no new contact can happen."""
+    noise: Annotated[float, tyro.conf.arg(metavar="M")] = 0.0
+    """Standard deviation of every position that a method sees, in meters, fresh in every step."""
+    delay: Count = 0
+    """Age of what a method knows about neighbors, in steps."""
     policy: Policy = None
     """Policy for the methods that fly one."""
     plugin: Plugins = ()
@@ -57,21 +74,26 @@ class Compare:
         """Compare and print the overall table."""
         from phygail.cli.console import complain, episodes_bar, stdout
         from phygail.evaluation.runner import compare
+        from phygail.perception.noise import Sensing
 
+        sensing = Sensing(self.noise, self.delay)
         cases = self._cases()
         with episodes_bar() as progress:
             rows = compare(
                 cases, self.methods, self.out, workers=self.workers, safety=self.safety == "on",
                 timeout=self.timeout, policy=self.policy, plugins=self.plugin, progress=progress,
-                command=shlex.join(["phygail", *sys.argv[1:]]),
+                command=shlex.join(["phygail", *sys.argv[1:]]), engine=make_engine(self.engine, self.workers),
+                sensing=sensing,
             )  # fmt: skip
-        from phygail.evaluation.tables import summary_table
+        from phygail.evaluation.tables import count_timeouts, summary_table
 
         stdout().print(summary_table(rows))
         complain(f"{rows.height:,} rows in {self.out / 'rows.csv'}, summary in {self.out / 'summary.md'}")
         errors = int(rows["flag"].str.starts_with("error:").sum())
         if errors:
             complain(f"{errors} of {rows.height:,} episodes failed with an error: see {self.out / 'errors.log'}")
+        if late := count_timeouts(rows):
+            complain(f"{late} of {rows.height:,} episodes ended at the timeout and count as failures")
         return 1 if errors else 0
 
     def _cases(self) -> Grid | list[Scenario]:

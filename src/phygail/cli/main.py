@@ -20,8 +20,10 @@ from phygail.cli.export import Export
 from phygail.cli.inspect import Inspect
 from phygail.cli.methods import Methods
 from phygail.cli.recover import Recover
+from phygail.cli.reproduce import Reproduce
 from phygail.cli.scenarios import Scenarios
 from phygail.cli.train import Train
+from phygail.cli.train_evolve import TrainEvolve
 from phygail.cli.train_phygail import TrainPhygail
 from phygail.config import InputError
 
@@ -46,6 +48,7 @@ class Command(Protocol):
 COMMANDS: dict[str, type[Command]] = {
     "recover": Recover,
     "compare": Compare,
+    "reproduce": Reproduce,
     "scenarios": Scenarios,
     "inspect": Inspect,
     "experts": Experts,
@@ -56,7 +59,10 @@ COMMANDS: dict[str, type[Command]] = {
 
 
 # Commands of two words, with flags of their own.
-SPECIAL: dict[tuple[str, str], type[Command]] = {("train", "phygail-paper"): TrainPhygail}
+SPECIAL: dict[tuple[str, str], type[Command]] = {
+    ("train", "phygail-paper"): TrainPhygail,
+    ("train", "phygail"): TrainEvolve,
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
 from phygail.config import InputError
 
+if TYPE_CHECKING:
+    from phygail.evaluation.pool import Engine
+
+EngineName = Literal["local", "ray"]
 Safety = Literal["on", "off"]
 Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 Plugins = Annotated[tuple[Path, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="FILE.py")]
@@ -25,3 +29,14 @@ def require_one(what: str, given: dict[str, object]) -> str | None:
     if len(used) > 1:
         raise InputError(f"{' and '.join(used)} cannot be combined: choose one {what}")
     return used[0] if used else None
+
+
+def make_engine(name: EngineName, workers: int) -> Engine:
+    """Where to fly: so many processes on this machine, or Ray, which knows from RAY_ADDRESS where it runs."""
+    if name == "ray":
+        from phygail.evaluation.ray_engine import RayEngine
+
+        return RayEngine(workers)
+    from phygail.evaluation.local_engine import LocalEngine
+
+    return LocalEngine(workers)

@@ -35,9 +35,10 @@ TRAINABLES.add("cr-ma", Trainable("phygail.training.cr_ma", "CrMaConfig"))
 
 @dataclass(frozen=True)
 class Train:
-    """Train the weights of a method: cr-mgc, demd, gdr-ts or cr-ma; phygail-paper has its own flags and help.
+    """Train the weights of a method: cr-mgc, demd, gdr-ts or cr-ma; phygail and phygail-paper have their own.
 
     For example:
+      phygail train phygail --help
       phygail train phygail-paper --help
       phygail train cr-mgc --out runs/cr-mgc.safetensors --set iterations=900
     """

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullLocator
 
 from phygail.config import InputError
-from phygail.evaluation.intervals import Interval, mean_interval, ratio_interval
+from phygail.evaluation.intervals import Interval, mean_interval, ratio_interval, share_interval
 from phygail.evaluation.style import (
     FAINT,
     INK,
@@ -43,8 +43,8 @@ _NEEDED = (
 def draw_curves(rows: pl.DataFrame, path: Path) -> None:
     """Convergence rate, mean recovery time and contacts over the share of UAVs lost; one column of panels per N.
 
-    Failures enter with the whole budget as their time (METHODS 2.6). The band of a time is the 95 % confidence interval
-    of its mean over cases (1.96 standard errors); the dashed line is the mean lower bound.
+    Failures enter with the whole budget as their time (METHODS 2.6). Bands are 95 % confidence
+    intervals over cases: of a mean by 1.96 standard errors, of a rate by Wilson. The dashed line is the mean bound.
 
     Args:
         rows: Columns of rows.csv (docs/formats.md).
@@ -74,9 +74,9 @@ def curves_figure(rows: pl.DataFrame) -> Figure:
         time.plot(limit["lost"], limit["bound_s"], **BOUND_LINE)
         for name, style in styles.items():
             mine = here.filter(pl.col("name") == name)
-            _add_curve(rate, mine, style, mean_interval, "converged", band=False)
+            _add_curve(rate, mine, style, share_interval, "converged")
             _add_curve(time, mine, style, mean_interval, "time_s")
-            _add_curve(contacts, mine, style, mean_interval, "contact_events_per_uav", band=False)
+            _add_curve(contacts, mine, style, mean_interval, "contact_events_per_uav")
         rate.set_ylim(-0.04, 1.06)
         time.set_ylim(bottom=0)
     most = max(1.0, *(axes.get_ylim()[1] for _, _, axes in panels.values()))
@@ -204,7 +204,6 @@ def _add_curve(
     style: LineStyle,
     interval: Callable[..., Interval],
     *columns: str,
-    band: bool = True,
 ) -> None:
     """One line with its band; a single damage ratio gets an error bar, since a band there has no width."""
     points = [
@@ -218,8 +217,8 @@ def _add_curve(
     line.set_data(x, middle)
     line.set_zorder(3)
     axes.add_line(line)
-    if band and len(x) > 1:
+    if len(x) > 1:
         axes.fill_between(x, low, high, color=style.color, alpha=BAND_ALPHA, linewidth=0, zorder=2)
-    elif band:
+    else:
         axes.vlines(x, low, high, color=style.color, alpha=0.6, linewidth=1.2, zorder=2)
     axes.autoscale_view(scalex=False)

@@ -6,7 +6,7 @@ import functools
 import importlib
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from phygail.evaluation.grid import Grid, Listed
 from phygail.evaluation.roster import load_methods, takes_policy
 from phygail.evaluation.rows import ERROR, Row
 from phygail.methods.base import Method, controller, make_method
+from phygail.methods.sensed import sensed_controller
+from phygail.perception.noise import Sensing
 from phygail.rng import generator
 from phygail.swarm.bounds import bound_steps
 from phygail.swarm.episode import Episode, fly
@@ -38,6 +40,7 @@ class Job:
         timeout_s: Wall time per episode, if limited.
         policy: Policy file for the methods that take one.
         files: Python files that register methods. modules: Modules that do.
+        sensing: How imperfectly every method sees.
     """
 
     cases: Grid | Listed
@@ -47,6 +50,7 @@ class Job:
     policy: Path | None = None
     files: tuple[Path, ...] = ()
     modules: tuple[str, ...] = ()
+    sensing: Sensing = field(default_factory=Sensing)
 
 
 @dataclass(frozen=True)
@@ -110,31 +114,37 @@ def fly_case(
     policy: Path | None = None,
     timeout_s: float | None = None,
     record: bool = False,
+    sensing: Sensing | None = None,
 ) -> tuple[Episode, Method]:
-    """Fly one method; its randomness depends on the scenario and its own name only."""
+    """Fly one method; its randomness depends on the scenario and its own name only, that of sensing on the scenario."""
     method = make_method(name, generator(scenario.seed or 0, "method", name, scenario.id), **_options(name, policy))
-    episode = fly(scenario, controller(method, scenario), safety=safety, record=record, timeout_s=timeout_s)
+    command = controller(method, scenario)
+    if sensing is not None and not sensing.perfect:
+        # The same draws for every method and every sigma: comparisons are paired.
+        command = sensed_controller(method, scenario, sensing, generator(scenario.seed or 0, "sensing", scenario.id))
+    episode = fly(scenario, command, safety=safety, record=record, timeout_s=timeout_s)
     return episode, method
 
 
 def fly_task(job: Job, task: Task, read_case: Callable[[int], Case]) -> Result:
     """The row of one episode. Whatever a method raises becomes a failed row, never a lost one."""
     case = read_case(task.index)
-    facts = case_row(case, task.method, safety=job.safety, policy=job.policy)
+    facts = case_row(case, task.method, safety=job.safety, policy=job.policy, sensing=job.sensing)
     if task.verdict:
         return Result(task, facts | {"flag": task.verdict}, f"given up: {task.verdict}")
     try:
         episode, method = fly_case(
-            case.scenario, task.method, safety=job.safety, policy=job.policy, timeout_s=job.timeout_s
-        )
+            case.scenario, task.method, safety=job.safety, policy=job.policy, timeout_s=job.timeout_s,
+            sensing=job.sensing,
+        )  # fmt: skip
         return Result(task, facts | episode_row(episode, method))
     except Exception as error:  # a method from outside may raise anything
         return Result(task, facts | {"flag": f"{ERROR}{type(error).__name__}"}, traceback.format_exc())
 
 
-def case_row(case: Case, name: str, *, safety: bool, policy: Path | None) -> Row:
+def case_row(case: Case, name: str, *, safety: bool, policy: Path | None, sensing: Sensing | None = None) -> Row:
     """What is known before the flight; the outcome is filled in as the failure that an error would be."""
-    scenario = case.scenario
+    scenario, sensing = case.scenario, sensing or Sensing()
     budget = scenario.budget_steps
     return {
         "scenario": scenario.id,
@@ -159,6 +169,8 @@ def case_row(case: Case, name: str, *, safety: bool, policy: Path | None) -> Row
         "variant": policy.stem if policy is not None and takes_policy(name) else "",
         "flag": "",
         "version": __version__,
+        "noise_m": float(sensing.sigma_m),
+        "delay_steps": sensing.delay_steps,
     }
 
 

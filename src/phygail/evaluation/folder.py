@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from phygail.evaluation.flight import TIMEOUT, Job
 from phygail.evaluation.grid import Grid
 from phygail.evaluation.rows import Row, key_of, read_rows, save_rows
 from phygail.files import DRAFT, make_folder, read_text, write_text
+from phygail.perception.noise import Sensing
 from phygail.swarm.scenario import scenario_to_json
 
 try:
@@ -30,9 +31,15 @@ def resolved_config(job: Job) -> dict[str, Any]:
         **_describe_cases(job),
         "methods": sorted(job.methods),
         "safety": "on" if job.safety else "off",
-        "policy": _digest(job.policy.read_bytes()) if job.policy else None,
-        "plugins": sorted(_digest(file.read_bytes()) for file in job.files),
+        "policy": digest(job.policy.read_bytes()) if job.policy else None,
+        "plugins": sorted(digest(file.read_bytes()) for file in job.files),
+        **describe_sensing(job.sensing),
     }
+
+
+def describe_sensing(sensing: Sensing) -> dict[str, float]:
+    """Noise and delay; nothing where sensing is perfect, as in folders from before there was either."""
+    return {} if sensing.perfect else {"noise_m": float(sensing.sigma_m), "delay_steps": sensing.delay_steps}
 
 
 def _describe_cases(job: Job) -> dict[str, Any]:
@@ -40,10 +47,11 @@ def _describe_cases(job: Job) -> dict[str, Any]:
     if isinstance(cases, Grid):
         return {"uavs": list(cases.uavs), "damage": list(cases.damage), "cases": cases.cases, "seed": cases.seed}
     entries = [[scenario_to_json(s), s.seed] for s in cases.given]
-    return {"scenarios": len(entries), "content": _digest(json.dumps(entries).encode())}
+    return {"scenarios": len(entries), "content": digest(json.dumps(entries).encode())}
 
 
-def _digest(content: bytes) -> str:
+def digest(content: bytes) -> str:
+    """The SHA-256 of a file, as run.json holds it."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
@@ -77,7 +85,7 @@ class RunFolder:
             raise InputError(f"{self._record} is not the record of a comparison: choose another folder") from None
         if version != __version__:
             raise InputError(f"{self.path} was made by phygail {version}, this is {__version__}: choose another folder")
-        for key in dict.fromkeys([*self.config, *config]):
+        for key in self.decisive(config):
             before, now = config.get(key), self.config.get(key)
             if before != now:
                 raise InputError(
@@ -85,6 +93,14 @@ class RunFolder:
                     "choose another folder or repeat the command in its run.json"
                 )
         return dict(earlier)
+
+    def decisive(self, earlier: dict[str, Any]) -> Iterable[str]:
+        """The settings that must be equal for a run to go on: all of them."""
+        return dict.fromkeys([*self.config, *earlier])
+
+    def record(self, about: dict[str, Any], earlier: dict[str, Any] | None) -> dict[str, Any]:
+        """What run.json says; `earlier` is what it said before."""
+        return {"version": __version__, "config": self.config, "run": about}
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
@@ -125,18 +141,26 @@ class RunFolder:
             # Whoever changes the limit wants those that met it flown again.
             rows = [row for row in rows if TIMEOUT not in row["flag"].split(";")]
         rows = list({key_of(row): row for row in rows}.values())
-        record = {"version": __version__, "config": self.config, "run": about}
-        write_text(self._record, json.dumps(record, indent=2) + "\n")
-        save_rows(self.rows_path, rows)
+        if earlier:  # before the record: if it names another timeout, the rows that met the old one are gone already
+            save_rows(self.rows_path, rows)
+        write_text(self._record, json.dumps(self.record(about, earlier), indent=2) + "\n")
+        if not earlier:
+            save_rows(self.rows_path, rows)
         return rows
 
     def log_error(self, row: Row, details: str) -> None:
         """Append what a method raised to errors.log."""
-        with (self.path / "errors.log").open("a", encoding="utf-8") as log:
-            log.write(f"{row['scenario']} {row['method']} {row['flag']}\n{details.rstrip()}\n\n")
+        path = self.path / "errors.log"
+        try:
+            with path.open("a", encoding="utf-8") as log:
+                log.write(f"{row['scenario']} {row['method']} {row['flag']}\n{details.rstrip()}\n\n")
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}; make room and run again") from None
 
     def discard(self) -> None:
-        """Take back what a run that cannot go on has written."""
+        """Take back what a run that cannot go on has written, unless it has finished rows: those are kept."""
+        if self.rows_path.exists() and read_rows(self.rows_path):
+            return
         for name in ("run.json", "rows.csv", "errors.log"):
             (self.path / name).unlink(missing_ok=True)
         with contextlib.suppress(OSError):

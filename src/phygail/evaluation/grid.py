@@ -20,7 +20,8 @@ MOST_CASES = 100_000  # per cell
 MOST_SCENARIOS = 1_000_000  # of a grid: years of computing, and their ids fill the memory
 LARGEST_SEED = 2**63 - 1  # seeds stand in a column of 64-bit numbers
 PERMILLE = 1000  # damage ratios are whole permille: the ratio stands in the id and in the seed of a scenario
-DRAWN_ID = r"^n\d{4,}-d(\d\.\d{3})-c\d{3,}-s\d+$"  # ids of drawn scenarios; the group is the damage ratio
+# Ids of drawn scenarios (fresh layouts, strikes, the paper's layouts); the group is the damage ratio.
+DRAWN_ID = r"^(?:n|strike-n|paper-)\d{2,}-d(\d\.\d{3})-c\d{3,}-s\d+$"
 
 
 class Cases(Protocol):

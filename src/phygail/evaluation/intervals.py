@@ -21,6 +21,17 @@ def mean_interval(values: np.ndarray) -> Interval:
     return estimate, max(0.0, estimate - error) if error >= 0 else math.nan, estimate + error
 
 
+def share_interval(successes: np.ndarray) -> Interval:
+    """Share of ones among (n,) zeros and ones, by Wilson: 50 successes of 50 leave room down to 0.93."""
+    n, share = len(successes), float(successes.mean())
+    if n < 2:
+        return share, math.nan, math.nan
+    shrink = 1 + NORMAL_95**2 / n
+    middle = (share + NORMAL_95**2 / (2 * n)) / shrink
+    error = NORMAL_95 / shrink * math.sqrt(share * (1 - share) / n + NORMAL_95**2 / (4 * n**2))
+    return share, max(0.0, middle - error), min(1.0, middle + error)
+
+
 def ratio_interval(steps: np.ndarray, bounds: np.ndarray) -> Interval:
     """Sum of (n,) steps over sum of (n,) bounds.
 

@@ -1,21 +1,19 @@
-"""The local engine: worker processes on this machine. A worker that dies loses no finished row.
+"""Engines: workers that fly episodes. A worker that dies loses no finished row, and its episodes are flown again.
 
-Workers are fresh Python processes (nothing is forked), so a script needs no main guard, and every one has a single
-thread for linear algebra: rows do not depend on the number of workers.
+`Pool` is what the engines share: `local_engine` (processes on this machine) and `ray_engine` (a cluster).
+Every worker has a single thread for linear algebra: rows depend neither on the number of workers nor on the engine.
 """
 
 from __future__ import annotations
 
-import contextlib
+import logging
 import os
-import subprocess
-import sys
 import time
+from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection, wait
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Generic, Protocol, TypeVar
 
 from phygail.config import InputError
 from phygail.evaluation.flight import TIMEOUT, Job, Result, Task
@@ -38,8 +36,11 @@ MOST_LOSSES = 3  # workers that one episode may take down before it is entered a
 MOST_FALSE_STARTS = 3  # workers in a row that may die before they are ready
 HANG_GRACE_S = 60.0  # beyond the timeout: drawing the scenario and one long step
 _AHEAD = 2  # tasks a worker holds, so that it does not idle while rows are written
-_TICK_S = 0.5
+TICK_S = 0.5
 _WORKER_MARK = "PHYGAIL_WORKER"
+WORKER_ENVIRONMENT = ONE_THREAD | {"PYTHONHASHSEED": "0", _WORKER_MARK: "1"}
+
+log = logging.getLogger("phygail")
 
 
 class RefusedError(InputError):
@@ -59,34 +60,19 @@ class Engine(Protocol):
         """End all workers."""
 
 
-class _Worker:
-    """One process, the pipe to it, and the tasks it holds, the first of which it is flying."""
+class Worker(ABC):
+    """A worker and the tasks it holds, the first of which it is flying."""
 
-    def __init__(self, job: Job) -> None:
+    fate = "no word from it"  # what is known of its end
+
+    def __init__(self) -> None:
         self.tasks: deque[Task] = deque()
         self.ready = False
         self.case: int | None = None  # scenario it worked on last and remembers
         self.since = time.monotonic()  # start of the first task
-        self.pipe: Connection[object, object]
-        self.pipe, far = Pipe()
-        handle = far.fileno()
-        search = os.pathsep.join(p for p in sys.path if p)
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c",
-             f"from phygail.evaluation.worker import serve; serve({handle}, {os.getpid()})"],
-            env=os.environ | ONE_THREAD | {"PYTHONPATH": search, "PYTHONHASHSEED": "0", _WORKER_MARK: "1"},
-            stdin=subprocess.DEVNULL, stdout=sys.__stderr__.fileno() if sys.__stderr__ else subprocess.DEVNULL,
-            pass_fds=[handle],
-        )  # fmt: skip
-        far.close()
-        self.send(job)
-
-    def send(self, message: object) -> None:
-        # If it died, the pipe reports that when it is read.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self.pipe.send(message)
 
     def give(self, task: Task) -> None:
+        """Put a task behind those it holds."""
         if not self.tasks:
             self.since = time.monotonic()
         self.tasks.append(task)
@@ -94,13 +80,24 @@ class _Worker:
         self.send(task)
 
     def finish(self) -> None:
+        """The first task is done."""
         self.tasks.popleft()
         self.since = time.monotonic()
 
+    @abstractmethod
+    def send(self, task: Task) -> None:
+        """Pass a task on; that it died shows when it is heard."""
+
+    @abstractmethod
+    def has_news(self) -> bool:
+        """Whether something it said has not been heard yet."""
+
+    @abstractmethod
     def end(self) -> None:
-        self.pipe.close()
-        self.process.kill()
-        self.process.wait()
+        """Kill it."""
+
+
+AnyWorker = TypeVar("AnyWorker", bound=Worker)
 
 
 class _Agenda:
@@ -131,8 +128,8 @@ class _Agenda:
         return self._count
 
 
-class LocalEngine:
-    """Worker processes on this machine.
+class Pool(ABC, Generic[AnyWorker]):
+    """What all engines share: who flies what, and what becomes of the tasks of workers that die or hang.
 
     Args:
         workers: How many.
@@ -144,22 +141,37 @@ class LocalEngine:
             raise InputError(f"{workers} workers: choose at least 1")
         self._size = workers
         self._grace_s = grace_s
-        self._workers: list[_Worker] = []
+        self._workers: list[AnyWorker] = []
         self._losses: Counter[Task] = Counter()
         self._false_starts = 0
+
+    @abstractmethod
+    def _hire(self) -> AnyWorker:
+        """Start a worker on the job; it says `Ready` or `Refusal`, then a `Result` for each task."""
+
+    @abstractmethod
+    def _hear(self) -> Iterable[tuple[AnyWorker, object]]:
+        """Wait up to `TICK_S`; (worker, what it said), None from one that is lost."""
+
+    def _wanted(self) -> int:
+        """How many workers there should be now."""
+        return self._size
 
     def start(self, job: Job) -> None:
         if _WORKER_MARK in os.environ:
             raise InputError("a worker imported a script that starts a comparison: put it under __name__ == '__main__'")
         self._job = job
+        self._losses.clear()  # tasks of an earlier job have the same numbers
+        self._false_starts = 0
         self._agenda = _Agenda(())
-        self._workers = [_Worker(job) for _ in range(self._size)]
+        self._fill_up(len(job.cases.ids()) * len(job.methods))
         while not any(w.ready for w in self._workers):
             self._collect()
 
     def run(self, tasks: Sequence[Task]) -> Iterator[list[Result]]:
         self._agenda = _Agenda(tasks)
         while len(self._agenda) or any(w.tasks for w in self._workers):
+            self._fill_up(len(self._agenda))
             self._distribute()
             if results := self._collect():
                 yield results
@@ -169,10 +181,14 @@ class LocalEngine:
             worker.end()
         self._workers = []
 
+    def _fill_up(self, useful: int) -> None:
+        while len(self._workers) < min(self._wanted(), useful):
+            self._workers.append(self._hire())
+
     def _distribute(self) -> None:
         """Fill up every worker, one task each per round; near the end nobody hoards a task another could fly."""
         for depth in range(1, _AHEAD + 1):
-            if depth > 1 and len(self._agenda) <= _AHEAD * self._size:
+            if depth > 1 and len(self._agenda) <= _AHEAD * len(self._workers):
                 return
             for worker in self._workers:
                 if worker.ready and len(worker.tasks) < depth and len(self._agenda):
@@ -181,17 +197,12 @@ class LocalEngine:
     def _collect(self) -> list[Result]:
         """Wait for news; replace workers that died or hang."""
         results: list[Result] = []
-        by_pipe = {w.pipe: w for w in self._workers}
-        for pipe in wait(list(by_pipe), timeout=_TICK_S):
-            worker = by_pipe[pipe]  # type: ignore[index]  # wait() returns what it was given
-            try:
-                message = worker.pipe.recv()
-            except (EOFError, OSError):
+        for worker, message in self._hear():
+            if message is None:
                 self._replace(worker, verdict=f"{ERROR}WorkerLost", chances=MOST_LOSSES)
-                continue
-            if isinstance(message, Refusal):
+            elif isinstance(message, Refusal):
                 raise RefusedError(message.message)
-            if isinstance(message, Ready):
+            elif isinstance(message, Ready):
                 worker.ready, self._false_starts = True, 0
             elif isinstance(message, Result):
                 worker.finish()
@@ -204,23 +215,31 @@ class LocalEngine:
             return
         limit = self._job.timeout_s + self._grace_s
         for worker in list(self._workers):
-            if worker.tasks and time.monotonic() - worker.since > limit and not worker.pipe.poll():
+            if worker.tasks and time.monotonic() - worker.since > limit and not worker.has_news():
+                worker.fate = f"stuck for {limit:g} s"
                 self._replace(worker, verdict=TIMEOUT, chances=1)
 
-    def _replace(self, worker: _Worker, *, verdict: str, chances: int) -> None:
+    def _replace(self, worker: AnyWorker, *, verdict: str, chances: int) -> None:
         """Put the tasks of a lost worker back and start another; the task it was flying has so many chances."""
         worker.end()
         if not worker.ready:
             self._false_starts += 1
             if self._false_starts >= MOST_FALSE_STARTS:
-                raise InputError(
-                    f"worker processes end at their start (exit code {worker.process.returncode}): "
-                    "see the messages above; is there enough memory?"
-                )
+                raise InputError(f"workers end at their start ({worker.fate}): is there enough memory?")
         for place, task in enumerate(worker.tasks):
             if place == 0:
-                self._losses[task] += 1
-                if self._losses[task] >= chances:
-                    task = Task(task.index, task.method, verdict)
+                task = self._judge(task, worker.fate, verdict, chances)
             self._agenda.put(task)
-        self._workers[self._workers.index(worker)] = _Worker(self._job)
+        self._workers[self._workers.index(worker)] = self._hire()
+
+    def _judge(self, task: Task, fate: str, verdict: str, chances: int) -> Task:
+        """The task that goes back when it took a worker down: itself, or its verdict when it had its chances."""
+        scenario = self._job.cases.ids()[task.index]
+        if task.verdict:  # nothing was flown: the scenario itself takes workers down, and would do so forever
+            raise InputError(
+                f"workers are lost on drawing the scenario {scenario} ({fate}): is there enough memory? "
+                "Run again without it"
+            )
+        log.warning("a worker was lost with %s on %s (%s)", task.method, scenario, fate)
+        self._losses[task] += 1
+        return replace(task, verdict=verdict) if self._losses[task] >= chances else task

@@ -6,6 +6,7 @@ torn by a kill is dropped on resume. At the end the file is replaced by the same
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -47,7 +48,10 @@ COLUMNS: dict[str, type] = {
     "variant": str,  # policy file that a method was given, otherwise empty
     "flag": str,  # fallback that fired, nonfinite, timeout, or error:<type>
     "version": str,
+    "noise_m": float,  # standard deviation of every observed coordinate
+    "delay_steps": int,  # age of everything known about neighbors
 }
+FURTHER: dict[str, Any] = {"noise_m": 0.0, "delay_steps": 0}  # columns that older files lack, and what they mean there
 TIMINGS = ("first_action_ms", "solve_s")  # the only columns that differ between two runs
 ERROR = "error:"  # how the flag of a method that raised begins
 
@@ -78,22 +82,23 @@ def read_rows(path: Path) -> list[Row]:
     records = list(csv.reader(io.StringIO(text)))
     if not records:
         return []
-    if records[0] != list(COLUMNS):
+    columns = list(COLUMNS)
+    if records[0] == columns[: -len(FURTHER)]:
+        columns = records[0]
+    if records[0] != columns:
         raise InputError(f"{path} does not begin with the columns of a comparison: choose another folder")
     rows = []
     for number, record in enumerate(records[1:], start=2):
         try:
-            rows.append(_parse(record))
+            rows.append(FURTHER | _parse(record, columns))
         except ValueError:
             raise InputError(f"{path}, row {number} is damaged: delete this row and run again") from None
     return rows
 
 
-def _parse(record: list[str]) -> Row:
-    return {
-        name: kind(cell) if cell or kind is str else None
-        for (name, kind), cell in zip(COLUMNS.items(), record, strict=True)
-    }
+def _parse(record: list[str], columns: list[str]) -> Row:
+    cells = zip(columns, record, strict=True)
+    return {name: COLUMNS[name](cell) if cell or COLUMNS[name] is str else None for name, cell in cells}
 
 
 def save_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -118,7 +123,8 @@ class Journal:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # a row that did not fit is written once more, in vain: `append` has said so
+            self._file.close()
 
 
 def frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:

@@ -13,11 +13,14 @@ from phygail.config import InputError
 from phygail.evaluation.flight import Job, Result, Task
 from phygail.evaluation.folder import RunFolder, resolved_config
 from phygail.evaluation.grid import Grid, as_cases
-from phygail.evaluation.pool import Engine, LocalEngine, RefusedError
+from phygail.evaluation.local_engine import LocalEngine
+from phygail.evaluation.machine import machine
+from phygail.evaluation.pool import Engine, RefusedError
 from phygail.evaluation.roster import check_policy, choose_methods, load_methods, sources_of
 from phygail.evaluation.rows import Journal, Row, frame, key_of, save_rows
 from phygail.files import write_text
 from phygail.methods import METHODS
+from phygail.perception.noise import Sensing
 from phygail.perception.view import Scope
 from phygail.swarm.scenario import Scenario
 
@@ -39,6 +42,7 @@ def compare(
     timeout: float | None = None,
     policy: str | Path | None = None,
     plugins: Sequence[str | Path] = (),
+    sensing: Sensing | None = None,
     progress: Progress | None = None,
     command: str = "",
     engine: Engine | None = None,
@@ -46,7 +50,7 @@ def compare(
     """Fly every method on every scenario and keep a row of each episode in `out`.
 
     Ended at any moment and called again, it goes on where it stopped; the rows are those of an undisturbed run but for
-    the two timings, for any number of workers. A method that raises fails the episode, not the run.
+    the two timings, for any number of workers and either engine. A method that raises fails the episode, not the run.
 
     Args:
         cases: A grid, which the workers draw themselves, or scenarios.
@@ -58,6 +62,7 @@ def compare(
             "timeout". One that is stuck within a step is killed a minute later.
         policy: Policy file (ONNX) for the methods that fly one.
         plugins: Python files that register methods.
+        sensing: Noise and delay of what every method sees; perfect if None.
         progress: Told how many of all episodes are finished.
         command: How a user repeats this run; stands in run.json and summary.md.
         engine: Where to fly; worker processes on this machine if None.
@@ -65,10 +70,10 @@ def compare(
     Returns:
         One row per episode with the columns of rows.csv, sorted by scenario and method.
     """
-    job = make_job(cases, methods, safety=safety, timeout=timeout, policy=policy, plugins=plugins)
+    job = make_job(cases, methods, safety=safety, timeout=timeout, policy=policy, plugins=plugins, sensing=sensing)
     tasks = plan_tasks(job)
-    crew = engine or LocalEngine(max(1, min(workers, len(tasks))) if workers > 0 else workers)
-    about = {"command": command, "workers": workers, "timeout_s": timeout}
+    crew = engine or LocalEngine(workers)
+    about = {"command": command, "workers": workers, "timeout_s": timeout, "machine": machine()}
     folder = RunFolder(Path(out), resolved_config(job))
     fresh = folder.check() is None
     try:
@@ -79,7 +84,7 @@ def compare(
             todo = _unfinished(job, tasks, rows)
             if todo and not fresh:
                 crew.start(job)
-            rows += _fly_all(crew, folder, todo, len(rows), progress)
+            rows += fly_all(crew, folder, todo, len(rows), progress)
             save_rows(folder.rows_path, rows)
             table = frame(rows)
             _report(folder, table, command)
@@ -100,6 +105,7 @@ def make_job(
     timeout: float | None,
     policy: str | Path | None,
     plugins: Sequence[str | Path],
+    sensing: Sensing | None = None,
 ) -> Job:
     """Check all that can be checked before anything is started."""
     if timeout is not None and not (math.isfinite(timeout) and timeout > 0):
@@ -107,7 +113,8 @@ def make_job(
     load_methods(plugins)
     names = choose_methods(methods)
     files, modules = sources_of(names)
-    return Job(as_cases(cases), names, safety, timeout, check_policy(policy, names), files, modules)
+    chosen = check_policy(policy, names)
+    return Job(as_cases(cases), names, safety, timeout, chosen, files, modules, sensing or Sensing())
 
 
 def plan_tasks(job: Job) -> list[Task]:
@@ -127,7 +134,7 @@ def _unfinished(job: Job, tasks: list[Task], rows: list[Row]) -> list[Task]:
     return todo
 
 
-def _fly_all(crew: Engine, folder: RunFolder, todo: list[Task], before: int, progress: Progress | None) -> list[Row]:
+def fly_all(crew: Engine, folder: RunFolder, todo: list[Task], before: int, progress: Progress | None) -> list[Row]:
     """Fly what is left; every batch of rows is on disk before the next is looked at."""
     rows: list[Row] = []
     total = before + len(todo)

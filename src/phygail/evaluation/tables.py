@@ -9,6 +9,7 @@ import polars as pl
 from rich.table import Table
 
 from phygail import __version__
+from phygail.evaluation.flight import TIMEOUT
 from phygail.evaluation.summary import split_cases, steps_by_damage, summarize
 
 NOTES = (
@@ -95,7 +96,15 @@ def summary_markdown(rows: pl.DataFrame, config: dict[str, Any], command: str) -
     errors = int(rows["flag"].str.starts_with("error:").sum())
     if errors:
         parts.append(f"{errors} episodes failed with an error (flag `error:...` in rows.csv, details in errors.log).\n")
+    late = count_timeouts(rows)
+    if late:
+        parts.append(f"{late} episodes ended at the timeout and count as failures (flag `timeout` in rows.csv).\n")
     return "\n".join(parts)
+
+
+def count_timeouts(rows: pl.DataFrame) -> int:
+    """Episodes that took longer than they may."""
+    return int(rows["flag"].str.split(";").list.contains(TIMEOUT).sum())
 
 
 def _provenance(config: dict[str, Any], command: str, scenarios: int) -> list[str]:

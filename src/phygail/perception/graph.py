@@ -61,6 +61,8 @@ GRAPHS: Mapping[str, GraphSpec] = MappingProxyType(
         "no-center": GraphSpec(center=False),
         "no-center-recentered": GraphSpec(center=False, recenter=True),
         "fixed-scale": GraphSpec(scale_m=FIXED_SCALE_M),
+        **{f"k-act-{k}": GraphSpec(k_act=k) for k in (1, 2, 4, 6, 12)},  # the paper's sensitivity to its two budgets
+        **{f"k-dmg-{k}": GraphSpec(k_dmg=k) for k in (1, 2, 5)},
     }
 )
 

@@ -1,0 +1,87 @@
+"""Experiments beyond the paper, as data."""
+
+from __future__ import annotations
+
+from phygail.evaluation.experiment import Experiment, Leg
+from phygail.evaluation.paper import DAMAGE, FAST, FEWER, LARGE, PAPER, PLANNERS, POLICIES, SIZES, THREE, both
+from phygail.registry import Registry
+
+RULES = (*POLICIES, "reach", "sidr", "center-fly")  # decentralized and cheap enough for 10,000 UAVs
+FOUR = (0.25, 0.5, 0.75, 0.9)
+
+BEYOND: Registry[Experiment] = Registry("experiment")
+
+
+def _add(experiment: Experiment) -> None:
+    BEYOND.add(experiment.name, experiment)
+
+
+_add(
+    Experiment(
+        "optimality",
+        "Recovery time over the lower bound",
+        "How far is each method from what geometry allows?",
+        PAPER.get("overall").legs,
+        tables=("over-bound",),
+        figures=("over-bound",),
+        flights_of="overall",
+        remarks=("Sum of steps over sum of lower bounds within each setting, failures with their whole budget.", FEWER),
+    )
+)
+_add(
+    Experiment(
+        "safety",
+        "Every method with and without the safety filter",
+        "What does it cost to make new contacts impossible?",
+        (
+            Leg("fast-off", FAST, LARGE, FOUR, 20),
+            Leg("fast-on", FAST, LARGE, FOUR, 20, safety=True),
+            Leg("planners-off", PLANNERS, LARGE, FOUR, 5),
+            Leg("planners-on", PLANNERS, LARGE, FOUR, 5, safety=True),
+        ),
+        tables=("safety",),
+        remarks=(
+            "The same cases with and without the filter; contacts that already exist at the start are no events.",
+        ),
+    )
+)
+_add(
+    Experiment(
+        "scale",
+        "Swarms of 1,000 to 10,000 UAVs",
+        "Does it still work, how far from the bound, and does the cost per UAV stay constant?",
+        (Leg("fast", RULES, (1000, 2000, 5000, 10_000), THREE, 5, {5000: 3, 10_000: 2}),),
+        tables=("scale",),
+        remarks=(
+            "Cost is wall time of all commands per alive UAV and step, on a machine that was not kept quiet.",
+            "The map grows with the swarm at the density of 500 UAVs on 1,600 m.",
+        ),
+    )
+)
+_add(
+    Experiment(
+        "paper-layouts",
+        "The paper's own fixed layouts",
+        "Does the order of the methods depend on fresh layouts?",
+        both(50, 10, uavs=SIZES, damage=DAMAGE, source="layouts"),
+        tables=("aggregate", "by-size"),
+        figures=("curves",),
+        published=PAPER.get("overall").published,
+        remarks=(
+            "One layout per N, random damage; equal damage sets are flown once, so settings with few distinct ones "
+            "have fewer cases. These layouts hold pairs closer than 10 m from the start (METHODS F5).",
+            FEWER,
+        ),
+    )
+)
+_add(
+    Experiment(
+        "strike",
+        "An area strike instead of random damage",
+        "Does the order of the methods depend on how the damage is spread?",
+        both(20, 5, uavs=LARGE, damage=(0.1, 0.3, 0.5, 0.7, 0.9), source="strike"),
+        tables=("by-size", "over-bound"),
+        figures=("curves",),
+        remarks=("The UAVs nearest to a random point of the map are lost, as many as the ratio says.", FEWER),
+    )
+)

@@ -1,0 +1,68 @@
+"""The scenarios of an experiment's leg: fresh layouts, the paper's fixed ones, area strikes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from phygail.config import InputError
+from phygail.evaluation.experiment import Leg
+from phygail.evaluation.grid import Grid, damaged_layouts, drawn_id
+from phygail.rng import generator
+from phygail.swarm.damage import damage_count, strike_damage
+from phygail.swarm.formation import draw_layout, width_for
+from phygail.swarm.layouts import PAPER_SIZES
+from phygail.swarm.links import find_links
+from phygail.swarm.scenario import Scenario, make_scenario
+
+STRIKES = 2_000  # tried before a setting counts as one that does not split
+
+
+def draw_cases(
+    leg: Leg, uavs: int, ratios: Iterable[float], cases: int, seed: int
+) -> tuple[Grid | list[Scenario], list[str]]:
+    """(scenarios, notes) of one swarm size; the notes name settings that do not split or have fewer distinct cases."""
+    if leg.source == "fresh":
+        return Grid((uavs,), tuple(ratios), cases, seed), []
+    scenarios: list[Scenario] = []
+    notes: list[str] = []
+    for ratio in ratios:
+        try:
+            drawn = _draw(leg, uavs, ratio, cases, seed)
+        except InputError as error:
+            notes.append(f"N={uavs}, damage {ratio:g} was skipped: {error}")
+            continue
+        # On a fixed layout few damage sets may split it; copies of one case would pretend to be many.
+        # The first of them stays, so that its row is the same however many cases are drawn.
+        first = {scenario.damaged.tobytes() + scenario.layout.tobytes(): scenario for scenario in reversed(drawn)}
+        unlike = [scenario for scenario in drawn if scenario in first.values()]
+        if len(unlike) < cases:
+            notes.append(f"N={uavs}, damage {ratio:g} has {len(unlike)} distinct cases among {cases}")
+        scenarios += unlike
+    return scenarios, notes
+
+
+def _draw(leg: Leg, uavs: int, ratio: float, cases: int, seed: int) -> list[Scenario]:
+    if leg.source == "strike":
+        return [draw_strike(uavs, ratio, case, seed) for case in range(cases)]
+    if uavs not in PAPER_SIZES:
+        raise InputError(f"the paper has no layout of {uavs} UAVs: choose from {', '.join(map(str, PAPER_SIZES))}")
+    return damaged_layouts([f"paper-{uavs}"], [ratio], cases, seed)
+
+
+def draw_strike(uavs: int, ratio: float, case: int, seed: int) -> Scenario:
+    """A fresh layout that loses a disc around a random point and is split by it; depends on its coordinates only."""
+    rng = generator(seed, "strike", uavs, round(ratio * 1000), case)
+    width = width_for(uavs)
+    for _ in range(STRIKES):
+        layout = draw_layout(uavs, rng, width)
+        x, y = rng.uniform(0.0, width, 2)
+        radius = np.partition(np.hypot(*(layout - [x, y]).T), damage_count(uavs, ratio) - 1)
+        damaged = strike_damage(layout, x, y, float(radius[damage_count(uavs, ratio) - 1]))
+        scenario = make_scenario(
+            f"strike-{drawn_id(uavs, ratio, case, seed)}", layout, damaged.tolist(), width_m=width, seed=seed
+        )
+        if not find_links(scenario.spots, scenario.physics.range_m).connected:
+            return scenario
+    raise InputError(f"a strike on {ratio:g} of {uavs} UAVs does not split them: choose another damage ratio")

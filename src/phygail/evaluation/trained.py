@@ -1,0 +1,195 @@
+"""Experiments that train their own policies: every variant with the same budget, then flown by its file.
+
+A run lives in RUNS/VARIANT-sSEED and is resumed bit for bit. What a report needs of it (log and settings) is copied
+beside the rows, so that reports are made without the runs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phygail.config import InputError
+from phygail.evaluation.evidence import NOTES, read_notes
+from phygail.evaluation.experiment import Experiment, Scale, Variant, scaled
+from phygail.evaluation.flight import fly_case
+from phygail.evaluation.flying import SEED, Flying, fly_leg, fly_scenarios
+from phygail.evaluation.machine import machine
+from phygail.evaluation.training_files import copy_training
+from phygail.files import write_text
+from phygail.methods import METHODS
+from phygail.rng import generator
+from phygail.swarm.bounds import bound_steps
+from phygail.swarm.links import find_links
+from phygail.swarm.scenario import Scenario, draw_scenario
+
+if TYPE_CHECKING:
+    from phygail.training.profiles import TrainConfig
+
+RUNS = "runs"  # folder beside those of the experiments: they share the runs of the full model
+FIRST_SEED = 100_000  # of trainings; reports use 0 to 1000
+HARD_STEPS = 15  # least bound of the case study: the paper's best policy takes 55 steps
+_DRAWS = 10_000
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much to train.
+
+    Attributes:
+        experts: Expert database of `phygail experts`.
+        profile: Size of an epoch. epochs: How many.
+        seeds: Trainings of every variant.
+        settings: "NAME=VALUE" for all variants.
+        runs: Folder of the runs; beside the experiment if None.
+        variants: Names of those to train; all if empty.
+        run: A training that exists and stands for the full model; nothing is trained then.
+    """
+
+    experts: Path | None = None
+    profile: str = "cpu"
+    epochs: int = 40
+    seeds: int = 1
+    settings: tuple[str, ...] = ()
+    runs: Path | None = None
+    variants: tuple[str, ...] = ()
+    run: Path | None = None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished training: its name (VARIANT-sSEED) and folder."""
+
+    name: str
+    folder: Path
+
+    def export(self, weights: Path, name: str) -> Path:
+        """The policy NAME.onnx of weights of this run, written anew only if the weights are younger."""
+        from phygail.models.export import export_weights
+
+        path = self.folder / f"{name}.onnx"
+        if not path.exists() or path.stat().st_mtime < weights.stat().st_mtime:
+            export_weights(weights, path)
+        return path
+
+
+def run_trained(experiment: Experiment, out: Path, scale: Scale, budget: Budget, how: Flying) -> None:
+    """Train what is not trained yet, then fly every policy."""
+    if importlib.util.find_spec("torch") is None:
+        raise InputError(f"{experiment.name} trains policies: pip install 'phygail[learn]'")
+    legs = scaled(experiment, scale).legs
+    notes = read_notes(out)
+    notes["runs"] = [{"command": how.command, "machine": machine()}]
+    for run in train_variants(experiment, out, budget, how):
+        folder = out / run.name
+        copy_training(run.folder, folder)
+        write_text(out / NOTES, json.dumps(notes, indent=1) + "\n")
+        if experiment.checkpoints:
+            fly_checkpoints(experiment, run, out, how)
+            continue
+        for leg in legs:
+            _check_pilots(leg.methods, run.folder)
+            fly_leg(leg, folder, how, run.export(run.folder / "best.safetensors", run.name))
+
+
+def train_variants(experiment: Experiment, out: Path, budget: Budget, how: Flying) -> Iterator[Trained]:
+    """Every variant and seed, trained to the end of its budget."""
+    names = [variant.name for variant in experiment.variants]
+    for name in budget.variants:
+        if name not in names:
+            raise InputError(f"{experiment.name} has no variant {name!r}: it has {', '.join(names)}")
+    if budget.seeds < 1 or budget.epochs < 1:
+        raise InputError(f"{budget.seeds} seeds and {budget.epochs} epochs: choose at least 1 of each")
+    if budget.run is not None:
+        if not (budget.run / "config.json").exists():
+            raise InputError(f"{budget.run} holds no training: name the folder of phygail train phygail-paper")
+        yield Trained(f"{names[0]}-s0", budget.run)
+        return
+    runs = budget.runs or out.parent / RUNS
+    for variant in experiment.variants:
+        if not budget.variants or variant.name in budget.variants:
+            for seed in range(budget.seeds):
+                yield train_variant(variant, seed, runs / f"{variant.name}-s{seed}", budget, how)
+
+
+def train_variant(variant: Variant, seed: int, folder: Path, budget: Budget, how: Flying) -> Trained:
+    """Start or continue one training; a folder with another budget is refused."""
+    from phygail.training.profiles import differences
+    from phygail.training.run import resume_run, start_run
+    from phygail.training.trainer import train
+
+    config = variant_config(variant, seed, budget)
+    if (folder / "config.json").exists():
+        run = resume_run(folder, budget.experts)
+        if run.config != config:
+            raise InputError(
+                f"{folder} was trained with another budget ({differences(run.config, config)}): "
+                "name the same one or another --runs"
+            )
+    elif budget.experts is None:
+        raise InputError("no expert database: give --experts FILE.h5; phygail experts --out FILE.h5 builds one")
+    else:
+        run = start_run(folder, budget.experts, config, profile=budget.profile, command=how.command)
+    if run.learner.epoch < config.epochs:
+        how.tell(f"training {folder.name}: epoch {run.learner.epoch} of {config.epochs}")
+        train(run, tensorboard=False)
+    return Trained(folder.name, folder)
+
+
+def variant_config(variant: Variant, seed: int, budget: Budget) -> TrainConfig:
+    """The settings of one training: profile, budget, then what makes the variant."""
+    from phygail.training.profiles import PROFILES, override
+
+    shared = [f"epochs={budget.epochs}", f"snapshot_every={max(1, budget.epochs // 8)}", f"seed={FIRST_SEED + seed}"]
+    return override(PROFILES.get(budget.profile), [*shared, *budget.settings, *variant.settings])
+
+
+# --- one case along the training -------------------------------------------------------------------------------------
+
+
+def draw_case(seed: int = SEED) -> Scenario:
+    """20 UAVs, 10 damaged, three subnets some way apart: the paper's kind of case, the first that the seed draws."""
+    for number in range(_DRAWS):
+        rng = generator(seed, "case-study", number)
+        scenario = draw_scenario(20, 0.5, rng, name=f"case-study-{number}-s{seed}", seed=seed)
+        hard = bound_steps(scenario.spots, scenario.physics) >= HARD_STEPS
+        if hard and find_links(scenario.spots, scenario.physics.range_m).count == 3:
+            return scenario
+    raise AssertionError("unreachable: one swarm in ten or so is like this")
+
+
+def choose_checkpoints(folder: Path, count: int) -> list[Path]:
+    """At most `count` policies kept along a run, evenly spread, the first and the last included."""
+    kept = sorted((folder / "policies").glob("epoch-*.safetensors"))
+    if not kept:
+        raise InputError(f"{folder} kept no policies: train it with snapshot_every below its epochs")
+    return [kept[k] for k in np.unique(np.linspace(0, len(kept) - 1, count).round().astype(int))]
+
+
+def fly_checkpoints(experiment: Experiment, run: Trained, out: Path, how: Flying) -> None:
+    """Fly one case with policies along the training; rows per policy, and the trajectories as a picture."""
+    from phygail.evaluation.figures import draw_recovery
+
+    (leg,) = experiment.legs
+    _check_pilots(leg.methods, run.folder)
+    scenario, flights = draw_case(), {}
+    for weights in choose_checkpoints(run.folder, experiment.checkpoints):
+        policy = run.export(weights, weights.stem)
+        fly_scenarios([scenario], replace(leg, name=weights.stem), out / weights.stem, how, policy)
+        epoch = int(weights.stem.removeprefix("epoch-"))
+        flights[f"epoch {epoch}"], _ = fly_case(scenario, leg.methods[0], policy=policy, record=True)
+    draw_recovery(flights, out / "trajectories.png")
+
+
+def _check_pilots(methods: tuple[str, ...], folder: Path) -> None:
+    for name in methods:
+        if name not in METHODS:
+            raise InputError(
+                f"there is no method {name} in this version that could fly the policies: they wait in {folder.parent}"
+            )

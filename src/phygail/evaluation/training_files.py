@@ -1,0 +1,30 @@
+"""What a report needs of a training: copies of its settings and log, beside the rows."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from phygail.files import make_folder, read_text
+
+SETTINGS, LOG = "training.json", "log.jsonl"
+
+
+def copy_training(run: Path, folder: Path) -> None:
+    """Copy settings and log of a run."""
+    make_folder(folder)
+    for source, target in (("config.json", SETTINGS), ("log.jsonl", LOG)):
+        shutil.copyfile(run / source, folder / target)
+
+
+def budget_text(folder: Path) -> str:
+    """The budget of a training, without what makes the variant and its seed."""
+    about: dict[str, Any] = json.loads(read_text(folder / SETTINGS))
+    config = about["config"]
+    return (
+        f"{config['epochs']} epochs of {config['worlds']} x {config['horizon']} steps, "
+        f"{config['ppo_epochs']} PPO passes, warm start of {config['clone_passes']} passes, "
+        f"experts {about['experts']['content_sha256'][:12]}"
+    )

@@ -1,0 +1,115 @@
+"""Folders that grow: nothing flown twice, nothing mixed, nothing lost."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+
+import pytest
+
+from phygail.config import InputError
+from phygail.evaluation import collect as module
+from phygail.evaluation.collect import collect
+from phygail.evaluation.grid import Grid
+from phygail.evaluation.rows import TIMINGS, read_rows
+from phygail.evaluation.runner import make_job
+from phygail.perception.noise import Sensing
+
+SOURCE = {"source": "fresh", "seed": 0}
+
+
+def job(cases, methods, sensing=None, seed=0, damage=(0.5, 0.8)):
+    grid = Grid((20,), damage, cases, seed)
+    return make_job(grid, methods, safety=False, timeout=None, policy=None, plugins=(), sensing=sensing)
+
+
+def grow(folder, *args, source=SOURCE, **options):
+    return collect(job(*args, **options), folder, source, workers=1, command="test").drop(TIMINGS)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    return grow(tmp_path_factory.mktemp("whole"), 2, "sidr,center-fly")
+
+
+def test_a_folder_that_grew_holds_the_rows_of_one_flown_at_once(tmp_path, whole):
+    first = grow(tmp_path, 1, "sidr")
+    assert first.height == 2
+    before = (tmp_path / "rows.csv").read_text().splitlines()
+    assert grow(tmp_path, 2, "sidr,center-fly").equals(whole)
+    assert set(before) <= set((tmp_path / "rows.csv").read_text().splitlines())  # timings too: not flown again
+
+
+def test_a_smaller_run_loses_nothing(tmp_path, whole):
+    grow(tmp_path, 2, "sidr,center-fly")
+    assert grow(tmp_path, 1, "sidr").equals(whole)
+
+
+def test_the_record_names_the_machine_and_every_command(tmp_path):
+    for command in ("a", "b", "b"):
+        collect(job(1, "sidr"), tmp_path, SOURCE, workers=1, command=command)
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert [run["command"] for run in record["runs"]] == ["a", "b"]
+    assert {"processor", "cores", "system", "python", "load"} == set(record["runs"][0]["machine"])
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [({"source": "fresh", "seed": 1}, "seed was 0, now 1"), ({"source": "strike", "seed": 0}, "source was")],
+)
+def test_other_scenarios_are_refused(tmp_path, source, named):
+    grow(tmp_path, 1, "sidr")
+    with pytest.raises(InputError, match=named):
+        grow(tmp_path, 1, "sidr", source=source)
+
+
+def test_retrained_weights_do_not_mix_with_the_rows_of_the_old(tmp_path, monkeypatch):
+    grow(tmp_path, 1, "sidr")
+    monkeypatch.setattr(module, "_weights", lambda name: "sha256:new" if name == "cr-ma" else "")
+    grow(tmp_path, 1, "sidr")  # cr-ma has not flown here: its weights do not matter
+    record = json.loads((tmp_path / "run.json").read_text())
+    record["config"]["weights of sidr"] = "sha256:old"
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    monkeypatch.setattr(module, "_weights", lambda name: "sha256:new")
+    with pytest.raises(InputError, match="weights of sidr was"):
+        grow(tmp_path, 2, "sidr")
+
+
+def test_the_weights_of_learned_methods_are_part_of_the_record():
+    assert module.identity(job(1, "cr-ma,sidr")).keys() == {"safety", "weights of cr-ma"}
+
+
+def test_sensing_is_part_of_the_rows_and_of_the_record(tmp_path):
+    noisy = grow(tmp_path / "noisy", 1, "sidr", sensing=Sensing(5.0, 2))
+    assert set(noisy["noise_m"]) == {5.0}
+    assert set(noisy["delay_steps"]) == {2}
+    assert json.loads((tmp_path / "noisy" / "run.json").read_text())["config"]["noise_m"] == 5.0
+    with pytest.raises(InputError, match=r"noise_m was 5\.0, now 6\.0"):
+        grow(tmp_path / "noisy", 1, "sidr", sensing=Sensing(6.0, 2))
+
+
+def test_a_full_disk_is_one_line_and_loses_no_row_that_was_written(tmp_path, monkeypatch, whole):
+    flown = 0
+
+    def full(handle):
+        nonlocal flown
+        flown += 1
+        if flown > 4:  # two whole files first, then rows
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("phygail.evaluation.rows.os.fsync", full)
+    with pytest.raises(InputError, match="No space left on device; make room and run again"):
+        grow(tmp_path, 2, "sidr,center-fly")
+    monkeypatch.undo()
+    kept = read_rows(tmp_path / "rows.csv")
+    assert 0 < len(kept) < whole.height
+    assert grow(tmp_path, 2, "sidr,center-fly").equals(whole)
+
+
+def test_rows_of_another_version_are_refused(tmp_path):
+    grow(tmp_path, 1, "sidr")
+    path = tmp_path / "rows.csv"
+    path.write_text(path.read_text().replace(",0.1.0,", ",0.0.9,"))
+    with pytest.raises(InputError, match=r"rows of phygail 0\.0\.9"):
+        grow(tmp_path, 2, "sidr")

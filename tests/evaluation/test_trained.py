@@ -1,0 +1,196 @@
+"""Variants: trained alike, resumed, flown by file, reported from rows and logs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from phygail.config import InputError
+from phygail.evaluation.catalog import EXPERIMENTS
+from phygail.evaluation.evidence import load_evidence
+from phygail.evaluation.experiment import Experiment, Leg, Scale, Variant
+from phygail.evaluation.flying import Flying
+from phygail.evaluation.report import REPORT, report_text, write_report
+from phygail.evaluation.reproduce import run_experiment
+from phygail.evaluation.rows import read_rows
+from phygail.evaluation.trained import Budget, choose_checkpoints, draw_case, train_variants, variant_config
+from phygail.evaluation.trained_tables import learning_curves, learning_figure, validations, variants
+from phygail.experts.archive import concatenate, pack
+from phygail.experts.demonstrate import demonstrate
+from phygail.experts.recipe import Recipe
+from phygail.experts.store import write_archive
+from phygail.methods import METHODS
+from phygail.perception.graph import GRAPHS
+from phygail.swarm.bounds import bound_steps
+from phygail.swarm.links import find_links
+
+TINY = ("worlds=2", "horizon=5", "batch_graphs=10", "ppo_epochs=1", "width=8", "layers=1", "validation_cases=1")
+TOY = Experiment(
+    "toy", "Toy", "?", (Leg("policies", ("pilot",), (20,), (0.5,), 1),), tables=("variants", "learning"),
+    figures=("learning",),
+    variants=(Variant("full", "All"), Variant("no-gail", "w/o GAIL", ("w_il=0",), {"rank": 4.6})),
+)  # fmt: skip
+PILOT = """
+from phygail.methods.base import register
+from phygail.methods.policy import PolicyMethod
+
+@register
+class Pilot(PolicyMethod):
+    name = "pilot"
+    summary = "flies a policy file"
+"""
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory):
+    """A folder with an expert database and a method that flies policy files."""
+    folder = tmp_path_factory.mktemp("trained")
+    recipe = Recipe("toy", ("sidr",), damage=(0.5,), cases=3)
+    demos = [demonstrate(recipe, number) for number in range(len(recipe))]
+    write_archive(folder / "toy.h5", concatenate([pack(demo) for demo in demos]), recipe.config(), {})
+    (folder / "pilot.py").write_text(PILOT)
+    yield folder
+    METHODS._entries.pop("pilot", None)
+
+
+@pytest.fixture(scope="module")
+def budget(ground):
+    return Budget(ground / "toy.h5", "smoke", 2, 1, TINY, ground / "runs")
+
+
+@pytest.fixture(scope="module")
+def how(ground):
+    return Flying(workers=1, plugins=(ground / "pilot.py",), command="phygail reproduce toy")
+
+
+@pytest.fixture(scope="module")
+def toy(ground, budget, how):
+    out = ground / "toy"
+    run_experiment(TOY, out, Scale(), how, budget)
+    write_report(TOY, out)
+    return out
+
+
+def test_every_variant_is_a_setting_of_training_and_differs_from_the_full_model():
+    for name in ("ablation", "sensitivity"):
+        full, *others = EXPERIMENTS.get(name).variants
+        base = variant_config(full, 0, Budget())
+        configs = [variant_config(variant, 0, Budget()) for variant in others]
+        assert all(config != base for config in configs)
+        assert len({str(config) for config in configs}) == len(configs)
+        assert all(config.graph in GRAPHS for config in configs)
+
+
+def test_the_ablation_has_the_twelve_variants_of_the_paper_and_one_more():
+    """METHODS 4.7: without the virtual center is reported twice."""
+    variants = EXPERIMENTS.get("ablation").variants
+    assert len(variants) == 1 + 12 + 1
+    assert sum(bool(variant.published) for variant in variants) == 12
+    assert next(v for v in variants if v.name == "gcn").published["time_s@500"] == 64.90
+
+
+def test_each_variant_flies_its_own_policy_and_the_report_is_made_without_the_runs(toy):
+    rows = [row for name in ("full-s0", "no-gail-s0") for row in read_rows(toy / name / "rows.csv")]
+    assert [row["variant"] for row in rows] == ["full-s0", "no-gail-s0"]
+    text = (toy / REPORT).read_text(encoding="utf-8")
+    assert report_text(TOY, toy) == text
+    assert "Trained alike: 2 epochs of 2 x 5 steps" in text
+    assert "| All (`full`) | 1 | 1 |" in text
+    assert "| w/o GAIL (`no-gail`) | 1 | 1 |" in text
+    assert (toy / "learning.png").stat().st_size > 5_000
+
+
+def test_a_second_run_trains_and_flies_nothing(toy, budget, how):
+    before = {path: path.read_bytes() for path in toy.glob("*/rows.csv")}
+    told = []
+    run_experiment(TOY, toy, Scale(), replace(how, tell=told.append), budget)
+    assert told == []
+    assert {path: path.read_bytes() for path in toy.glob("*/rows.csv")} == before
+
+
+def test_another_budget_is_refused(toy, budget, how):
+    with pytest.raises(InputError, match=r"another budget \(epochs 2 -> 3"):
+        run_experiment(TOY, toy, Scale(), how, replace(budget, epochs=3))
+
+
+def test_trainings_of_unlike_budgets_are_not_compared(toy, tmp_path):
+    folder = tmp_path / "mixed"
+    for name, epochs in (("full-s0", 2), ("no-gail-s0", 3)):
+        (folder / name).mkdir(parents=True)
+        for file in ("rows.csv", "run.json", "log.jsonl"):
+            (folder / name / file).write_bytes((toy / name / file).read_bytes())
+        about = json.loads((toy / name / "training.json").read_text())
+        about["config"]["epochs"] = epochs
+        (folder / name / "training.json").write_text(json.dumps(about))
+    with pytest.raises(InputError, match="mixes trainings of unlike budgets"):
+        variants(load_evidence(TOY, folder))
+
+
+def test_differences_are_to_the_full_model(toy):
+    evidence = load_evidence(TOY, toy)
+    rows = evidence.rows.to_dicts()
+    for row in rows:
+        row["time_s"] = 2.0 if row["variant"] == "full-s0" else 5.0
+    line = next(x for x in variants(replace(evidence, rows=type(evidence.rows)(rows))).splitlines() if "no-gail" in x)
+    assert "| 5.00 | +3.00 | - |" in line
+    assert line.endswith("| 4.600 |")
+
+
+def test_the_curves_are_the_validations_of_the_log(toy):
+    points = validations(toy / "full-s0")
+    assert [point["epoch"] for point in points] == [2]
+    lines = learning_figure(load_evidence(TOY, toy)).axes[0].lines
+    assert [line.get_label() for line in lines] == ["full", "no-gail"]
+    assert list(lines[0].get_ydata()) == [points[0]["success"]]
+
+
+def test_the_curve_of_a_variant_is_the_mean_of_its_seeds(tmp_path):
+    for seed, success in enumerate((0.2, 0.6)):
+        (tmp_path / f"full-s{seed}").mkdir()
+        entry = {"epoch": 5, "validation": {"success": success, "over_bound": 2.0, "mean_steps": 9.0}}
+        (tmp_path / f"full-s{seed}" / "log.jsonl").write_text(
+            json.dumps({"epoch": 1}) + "\n" + json.dumps(entry) + "\n"
+        )
+    assert learning_curves(tmp_path)["full"]["success"].to_list() == pytest.approx([0.4])
+
+
+def test_without_a_database_or_a_pilot_one_line_says_so(tmp_path, budget, how):
+    with pytest.raises(InputError, match="no expert database: give --experts"):
+        list(train_variants(TOY, tmp_path / "out", Budget(), how))
+    with pytest.raises(InputError, match="no variant 'nobody': it has full, no-gail"):
+        list(train_variants(TOY, tmp_path / "out", replace(budget, variants=("nobody",)), how))
+    lost = replace(TOY, legs=(replace(TOY.legs[0], methods=("nobody",)),))
+    with pytest.raises(InputError, match="no method nobody in this version"):
+        run_experiment(lost, tmp_path / "out", Scale(), how, budget)
+
+
+def test_the_case_study_is_three_subnets_of_ten_alive_some_way_apart():
+    case = draw_case()
+    assert (case.uavs, len(case.damaged)) == (20, 10)
+    assert find_links(case.spots, 120.0).count == 3
+    assert bound_steps(case.spots, case.physics) >= 15
+    assert draw_case().id == case.id
+
+
+def test_checkpoints_fly_one_case_each(ground, budget, how, toy):
+    study = replace(TOY, tables=("case-study",), figures=(), variants=TOY.variants[:1], checkpoints=2)
+    out = ground / "case"
+    run_experiment(study, out, Scale(), how, replace(budget, run=ground / "runs" / "full-s0"))
+    write_report(study, out)
+    assert [path.parent.name for path in sorted(out.glob("*/rows.csv"))] == ["epoch-00001", "epoch-00002"]
+    text = (out / REPORT).read_text(encoding="utf-8")
+    assert "20 UAVs, 10 damaged, 3 subnets" in text
+    assert "| 1 | no | 256 |" in text
+    assert (out / "trajectories.png").exists()
+
+
+def test_checkpoints_are_spread_from_the_first_to_the_last(tmp_path):
+    (tmp_path / "policies").mkdir()
+    for epoch in range(5, 45, 5):
+        (tmp_path / "policies" / f"epoch-{epoch:05d}.safetensors").touch()
+    chosen = [int(path.stem[-5:]) for path in choose_checkpoints(tmp_path, 3)]
+    assert chosen == [5, 25, 40]
+    with pytest.raises(InputError, match="kept no policies"):
+        choose_checkpoints(tmp_path / "policies", 3)
