@@ -2,27 +2,33 @@
 
     OMP_NUM_THREADS=1 python benchmarks/decision.py [--policy FILE.onnx] [--uavs 500 10000] [--repeats 60]
 
-Without a policy file, one with fresh weights is exported first (the time does not depend on their values). Measured is
-the time on the core, not on the wall, and the fastest run counts: on a busy machine the others lost their cache.
+First `phygail-paper` (with another file of its kind if one is named; the time does not depend on the weights), then
+`phygail`, at the first step and after a few steps of a flight. Measured is the time on the core, not on the wall, and
+the fastest run counts: on a busy machine the others lost their cache.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
+import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
+from phygail.methods.base import Method, make_method
 from phygail.methods.policy import PolicyMethod
 from phygail.perception.graph import GraphSpec, perceive
 from phygail.perception.view import Observer, SubnetViews
+from phygail.swarm.dynamics import step
 from phygail.swarm.scenario import draw_scenario
 from phygail.swarm.state import SwarmState
+from phygail.tensors import bundled
 
-DAMAGE = 0.25
+DAMAGE = OURS_DAMAGE = 0.25
+OURS_TARGET_US = 28.0
+FLOWN = 3  # steps before a later decision is timed
 TARGET_US = 80.0  # per alive UAV at N = 500 on one quiet core
 TARGET_RATIO = 1.5  # N = 10,000 over N = 500: the cost per UAV does not grow with the swarm
 
@@ -63,14 +69,22 @@ def measure(uavs: int, policy: Path, repeats: int) -> tuple[int, float, float, f
     return alive, whole, seeing, fastest_us(lambda: pilot.policy.actions(graph), repeats, alive)
 
 
-def fresh_policy(folder: str) -> Path:
-    from phygail.models.actor import Actor
-    from phygail.models.export import export_actor
-    from phygail.models.initial import seeded
+def measure_ours(uavs: int, repeats: int) -> tuple[int, float, float]:
+    """(alive, first decision, decision after a few steps) of `phygail`, microseconds per alive UAV, links included."""
+    scenario = draw_scenario(uavs, OURS_DAMAGE, np.random.default_rng(0))
+    observer, alive = Observer(scenario), len(scenario.alive)
 
-    with seeded(0):
-        actor = Actor()
-    return export_actor(actor, GraphSpec(), Path(folder) / "fresh.onnx")
+    def decide(pilot: Method, state: SwarmState) -> np.ndarray:
+        # A new state each time: links are part of the view and are computed once per state.
+        fresh = SwarmState(scenario, state.positions, state.velocities, state.step)
+        return pilot.velocities(observer.observe(fresh, pilot.scope))
+
+    start = SwarmState(scenario, scenario.spots, np.zeros_like(scenario.spots), 0)
+    first = min(fastest_us(functools.partial(decide, make_method("phygail"), start), 1, alive) for _ in range(repeats))
+    pilot, state = make_method("phygail"), start
+    for _ in range(FLOWN):
+        state = step(state, decide(pilot, state))
+    return alive, first, fastest_us(lambda: decide(pilot, state), repeats, alive)
 
 
 def main() -> None:
@@ -79,18 +93,23 @@ def main() -> None:
     parser.add_argument("--uavs", type=int, nargs="+", default=[500, 10_000])
     parser.add_argument("--repeats", type=int, default=60)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        policy = options.policy or fresh_policy(folder)
-        print(f"{'N':>6} {'alive':>6} {'decision':>9} {'view+graph':>11} {'network':>8}   us per alive UAV")
-        cost = {}
-        for uavs in options.uavs:
-            # The large swarm takes seconds per run: fewer of them.
-            alive, whole, seeing, network = measure(uavs, policy, max(5, options.repeats * 500 // max(500, uavs)))
-            cost[uavs] = whole
-            print(f"{uavs:>6} {alive:>6} {whole:>9.1f} {seeing:>11.1f} {network:>8.1f}")
-        first, last = options.uavs[0], options.uavs[-1]
-        print(f"at N = {first}: {cost[first]:.1f} us (target {TARGET_US:g})")
-        print(f"N = {last} over N = {first}: {cost[last] / cost[first]:.2f} (target {TARGET_RATIO:g})")
+    policy = options.policy or bundled("phygail-paper").with_suffix(".onnx")
+    print(f"phygail-paper, damage {DAMAGE:g}; us per alive UAV")
+    print(f"{'N':>6} {'alive':>6} {'decision':>9} {'view+graph':>11} {'network':>8}")
+    cost, ours = {}, {}
+    for uavs in options.uavs:
+        # The large swarm takes seconds per run: fewer of them.
+        alive, cost[uavs], seeing, network = measure(uavs, policy, max(5, options.repeats * 500 // max(500, uavs)))
+        print(f"{uavs:>6} {alive:>6} {cost[uavs]:>9.1f} {seeing:>11.1f} {network:>8.1f}")
+    print(f"phygail, damage {OURS_DAMAGE:g}; us per alive UAV")
+    print(f"{'N':>6} {'alive':>6} {'first':>9} {'later':>11}")
+    for uavs in options.uavs:
+        alive, begin, ours[uavs] = measure_ours(uavs, max(5, options.repeats * 500 // max(500, uavs)))
+        print(f"{uavs:>6} {alive:>6} {begin:>9.1f} {ours[uavs]:>11.1f}")
+    first, last = options.uavs[0], options.uavs[-1]
+    for name, found, target in (("phygail-paper", cost, TARGET_US), ("phygail", ours, OURS_TARGET_US)):
+        print(f"{name} at N = {first}: {found[first]:.1f} us (target {target:g})")
+        print(f"{name}, N = {last} over N = {first}: {found[last] / found[first]:.2f} (target {TARGET_RATIO:g})")
 
 
 if __name__ == "__main__":

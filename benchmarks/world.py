@@ -8,12 +8,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from phygail.perception.graph import GRAPHS
 from phygail.rng import generator
 from phygail.swarm.batch import BatchState, BatchWorld, initial_batch, step_batch
 from phygail.swarm.dynamics import step
 from phygail.swarm.metrics import Meter
 from phygail.swarm.scenario import Scenario, draw_scenario
 from phygail.swarm.state import initial_state
+from phygail.training.observe import observe
 
 WORLDS = 64
 REPEATS = 200
@@ -59,6 +61,13 @@ def reset_rate(pool: list[Scenario]) -> float:
     return WORLDS / median_s(fly_to_center, 2 * REPEATS)
 
 
+def seen_rate(batch: BatchState) -> float:
+    """World-steps per second with the paper's observation graph of every UAV built after every step."""
+    commands = generator(1, "commands", batch.rows).uniform(-7.0, 7.0, batch.positions.shape)
+    seconds = median_s(lambda: observe(step_batch(batch, commands), GRAPHS.get("paper")), REPEATS)
+    return len(batch.scenarios) / seconds
+
+
 def main() -> None:
     small, large = single_us_per_uav(500, REPEATS), single_us_per_uav(10_000, 25)
     twenty, survivors = initial_batch(scenarios(20, 0.1, WORLDS), 20), initial_batch(scenarios(200, 0.9, WORLDS))
@@ -71,6 +80,9 @@ def main() -> None:
     print(f"cost of N=200 with 20 alive over N=20: {rate / rate_of_survivors:.2f} (limit: at most 1.5)")
     print(f"{WORLDS} worlds, N=20, safety on: {batch_rate(twenty, safety=True):,.0f} world-steps/s (no limit)")
     print(f"{WORLDS} worlds, N=20, with resets: {reset_rate(list(twenty.scenarios)):,.0f} world-steps/s (no limit)")
+    for ratio in (0.1, 0.5):
+        seen = seen_rate(initial_batch(scenarios(20, ratio, WORLDS), 20))
+        print(f"{WORLDS} worlds, N=20, damage {ratio:g}, step + perception: {seen:,.0f} world-steps/s (limit: 20,000)")
 
 
 if __name__ == "__main__":

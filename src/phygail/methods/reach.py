@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial import cKDTree
 
 from phygail.methods.base import SubnetMethod, register
 from phygail.methods.forces import go
+from phygail.methods.links import keep_links
 from phygail.methods.sidr import aggregating
 from phygail.perception.view import SubnetView, SubnetViews
 from phygail.swarm.dynamics import project_speed
@@ -55,7 +54,7 @@ class Reach(SubnetMethod):
             return go(views.positions, center, physics)
         base = go(views.means(views.positions), center, physics)[views.subnet]
         wanted = project_speed(base + physics.speed_mps * self._pulls(views), physics.speed_mps)
-        return self._keep_links(views, wanted, base)
+        return keep_links(views, wanted, base, margin_m=self.constants.link_margin_m, rounds=self.constants.link_rounds)
 
     def _pulls(self, views: SubnetViews) -> np.ndarray:
         """(n, 2) A times the sum of pulls on each UAV, in units of v_max."""
@@ -101,46 +100,3 @@ class Reach(SubnetMethod):
         silent[views.subnet, views.members] = False
         self._silent[views.members] = silent[views.subnet]
         return silent
-
-    def _keep_links(self, views: SubnetViews, wanted: np.ndarray, base: np.ndarray) -> np.ndarray:
-        """Even out the velocities along edges of the subnets' trees that would outgrow the radio range."""
-        physics = views.mission.physics
-        i, j = _subnet_trees(views).T
-        now = np.hypot(*(views.positions[i] - views.positions[j]).T)
-        limit = physics.range_m - self.constants.link_margin_m
-        velocities = wanted
-        for _ in range(self.constants.link_rounds):
-            then = _next_lengths(views.positions, velocities, i, j, physics.step_s)
-            strained = (then > limit) & (then > now)
-            if not strained.any():
-                break
-            velocities = _average_ends(velocities, i[strained], j[strained])
-        then = _next_lengths(views.positions, velocities, i, j, physics.step_s)
-        torn = np.zeros(views.count, dtype=bool)
-        torn[views.subnet[i[then > physics.range_m]]] = True
-        return np.where(torn[views.subnet][:, None], base, velocities)
-
-
-def _subnet_trees(views: SubnetViews) -> np.ndarray:
-    """(n - count, 2) int, edges of the minimum spanning trees of all subnets."""
-    n = len(views.positions)
-    # One is added because a sparse zero (two coincident UAVs) would mean "no link"; it does not change the tree.
-    graph = coo_array((views.lengths + 1.0, (views.pairs[:, 0], views.pairs[:, 1])), shape=(n, n))
-    tree = minimum_spanning_tree(graph.tocsr()).tocoo()
-    return np.stack([tree.row, tree.col], axis=1)
-
-
-def _next_lengths(positions: np.ndarray, velocities: np.ndarray, i: np.ndarray, j: np.ndarray, dt: float) -> np.ndarray:
-    """(m,) m, lengths of the edges after one step."""
-    ahead = positions + velocities * dt
-    return np.hypot(*(ahead[i] - ahead[j]).T)
-
-
-def _average_ends(velocities: np.ndarray, i: np.ndarray, j: np.ndarray) -> np.ndarray:
-    """Give both ends of every edge the mean of their velocities (the mean over its edges for a UAV with several)."""
-    n = len(velocities)
-    ends = np.concatenate([i, j])
-    mean = np.tile((velocities[i] + velocities[j]) / 2, (2, 1))
-    degree = np.bincount(ends, minlength=n)
-    total = np.stack([np.bincount(ends, weights=mean[:, k], minlength=n) for k in (0, 1)], axis=1)
-    return np.where(degree[:, None] > 0, total / np.maximum(degree, 1)[:, None], velocities)

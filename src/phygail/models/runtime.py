@@ -29,7 +29,7 @@ class Policy:
 
     def __init__(self, content: bytes, name: str = "policy") -> None:
         self.name = name
-        self._session = _open(content, name)
+        self._session = open_session(content, name)
         self.card: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
         remedy = "name a file written by `phygail export` of this version"
         for key, wanted in (("kind", KIND), ("version", str(VERSION))):
@@ -57,7 +57,7 @@ def load_policy(path: Path) -> Policy:
     return Policy(content, str(path))
 
 
-def _open(content: bytes, name: str) -> Any:
+def open_session(content: bytes, name: str) -> Any:
     """A session with one thread: episodes run in parallel, and one UAV has one core."""
     import onnxruntime
 

@@ -15,8 +15,9 @@ from phygail.training.log import Entry, read_log
 
 CURVES = "curves.png"
 Line = tuple[str, str, str]  # label, path in a log entry, marker (for sparse points)
-# Title and y range (None: as the data) of every panel, and its lines.
-PANELS: tuple[tuple[str, tuple[float, float] | None, tuple[Line, ...]], ...] = (
+Panel = tuple[str, tuple[float, float] | None, tuple[Line, ...]]  # title, y range (None: as the data), lines
+# Three in a row.
+PANELS: tuple[Panel, ...] = (
     ("success", (0, 1.02), (("exploring", "flown/success", ""), ("held out", "validation/success", "o"))),
     ("time over bound", None, (("exploring", "flown/over_bound", ""), ("held out", "validation/over_bound", "o"))),
     ("reward per step", None, (("total, scaled", "reward/total", ""), ("r_GAIL", "reward/imitation", ""))),
@@ -26,13 +27,13 @@ PANELS: tuple[tuple[str, tuple[float, float] | None, tuple[Line, ...]], ...] = (
 )  # fmt: skip
 
 
-def draw_curves(folder: Path) -> Path:
+def draw_curves(folder: Path, panels: Sequence[Panel] = PANELS) -> Path:
     """Draw the log of a run folder to FOLDER/curves.png."""
     entries = read_log(folder)
     if not entries:
         raise InputError(f"{folder} holds no training log: name the folder of a run")
-    figure = Figure(figsize=(12, 6.5), layout="constrained")
-    for axes, (title, limits, lines) in zip(figure.subplots(2, 3).flat, PANELS, strict=True):
+    figure = Figure(figsize=(12, 3.25 * (len(panels) // 3)), layout="constrained")
+    for axes, (title, limits, lines) in zip(figure.subplots(len(panels) // 3, 3).flat, panels, strict=True):
         _draw_panel(axes, title, limits, lines, entries)
     path = folder / CURVES
     with whole_file(path) as draft:

@@ -119,10 +119,10 @@ def headline(entry: Entry) -> str:
 
 
 @contextlib.contextmanager
-def live(first: int, last: int) -> Iterator[Callable[[Entry], None]]:
+def live(first: int, last: int, tell: Callable[[Entry], str] = headline) -> Iterator[Callable[[Entry], None]]:
     """A function to show every entry with: a bar with the time left on a terminal, else a line per epoch on stderr."""
     if not sys.stderr.isatty():
-        yield lambda entry: print(f"epoch {entry['epoch']}/{last}  {headline(entry)}", file=sys.stderr, flush=True)
+        yield lambda entry: print(f"epoch {entry['epoch']}/{last}  {tell(entry)}", file=sys.stderr, flush=True)
         return
     from rich.console import Console, Group
     from rich.live import Live
@@ -138,8 +138,8 @@ def live(first: int, last: int) -> Iterator[Callable[[Entry], None]]:
 
         def show(entry: Entry) -> None:
             bar.update(task, completed=entry["epoch"])
-            newest.plain = headline(entry)
+            newest.plain = tell(entry)
             if "validation" in entry:
-                screen.console.print(f"epoch {entry['epoch']}  {headline(entry)}", highlight=False)
+                screen.console.print(f"epoch {entry['epoch']}  {tell(entry)}", highlight=False)
 
         yield show

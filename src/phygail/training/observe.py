@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from phygail.swarm.scenario import Scenario
 
 def observe(state: BatchState, spec: GraphSpec) -> Graph:
     """The graphs of all worlds now; receivers are the alive rows, world by world."""
-    spots, damaged = damage_table(state.scenarios)
+    spots, damaged = damage_table(tuple(state.scenarios))
     cases = state.cases
     range_m = np.array([scenario.physics.range_m for scenario in state.scenarios])
     return perceive_batch(
@@ -23,7 +23,8 @@ def observe(state: BatchState, spec: GraphSpec) -> Graph:
     )  # fmt: skip
 
 
-def damage_table(scenarios: Sequence[Scenario]) -> tuple[np.ndarray, np.ndarray]:
+@functools.lru_cache(maxsize=8)  # worlds change far more rarely than they step
+def damage_table(scenarios: tuple[Scenario, ...]) -> tuple[np.ndarray, np.ndarray]:
     """(B, k, 2) m, where the damaged of every scenario are, and (B, k) bool, which entries are real."""
     most = max(len(scenario.damaged) for scenario in scenarios)
     spots = np.zeros((len(scenarios), most, 2))
@@ -31,6 +32,7 @@ def damage_table(scenarios: Sequence[Scenario]) -> tuple[np.ndarray, np.ndarray]
     for b, scenario in enumerate(scenarios):
         lost = len(scenario.damaged)
         spots[b, :lost], damaged[b, :lost] = scenario.layout[scenario.damaged], True
+    spots.flags.writeable = damaged.flags.writeable = False  # shared by the steps to come
     return spots, damaged
 
 

@@ -1,0 +1,77 @@
+"""Keeping one's links while flying apart: velocities evened out along the strained edges of the subnets' trees."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import minimum_spanning_tree
+
+from phygail.perception.view import SubnetViews
+
+MARGIN_M = 1.0  # tree edges are held below the radio range by this much
+ROUNDS = 12  # of evening out
+
+
+def keep_links(
+    views: SubnetViews,
+    wanted: np.ndarray,
+    base: np.ndarray,
+    weight: np.ndarray | None = None,
+    *,
+    margin_m: float = MARGIN_M,
+    rounds: int = ROUNDS,
+) -> np.ndarray:
+    """(n, 2) m/s that keep every edge of the subnets' minimum spanning trees.
+
+    Where an edge would outgrow the radio range both ends get the mean of their velocities, again and again; a subnet whose tree
+    would tear even so flies `base`, a common velocity, in this step.
+
+    Args:
+        views: All subnets.
+        wanted: (n, 2) m/s, within the speed limit. base: (n, 2) m/s, equal inside a subnet.
+        weight: (n,) positive, in the means; who moves together with a heavier one becomes as heavy. None: all alike.
+        margin_m: Slack below the radio range. rounds: At most.
+    """
+    physics = views.mission.physics
+    i, j = subnet_trees(views).T
+    now = np.hypot(*(views.positions[i] - views.positions[j]).T)
+    limit = physics.range_m - margin_m
+    velocities, heft = wanted, np.ones(len(wanted)) if weight is None else weight
+    for _ in range(rounds):
+        then = _next_lengths(views.positions, velocities, i, j, physics.step_s)
+        strained = (then > limit) & (then > now)
+        if not strained.any():
+            break
+        velocities, heft = _even_out(velocities, heft, i[strained], j[strained])
+    then = _next_lengths(views.positions, velocities, i, j, physics.step_s)
+    torn = np.zeros(views.count, dtype=bool)
+    torn[views.subnet[i[then > physics.range_m]]] = True
+    return np.where(torn[views.subnet][:, None], base, velocities)
+
+
+def subnet_trees(views: SubnetViews) -> np.ndarray:
+    """(n - count, 2) int, edges of the minimum spanning trees of all subnets."""
+    n = len(views.positions)
+    # One is added because a sparse zero (two coincident UAVs) would mean "no link"; it does not change the tree.
+    graph = coo_array((views.lengths + 1.0, (views.pairs[:, 0], views.pairs[:, 1])), shape=(n, n))
+    tree = minimum_spanning_tree(graph.tocsr()).tocoo()
+    return np.stack([tree.row, tree.col], axis=1)
+
+
+def _next_lengths(positions: np.ndarray, velocities: np.ndarray, i: np.ndarray, j: np.ndarray, dt: float) -> np.ndarray:
+    """(m,) m, lengths of the edges after one step."""
+    ahead = positions + velocities * dt
+    return np.hypot(*(ahead[i] - ahead[j]).T)
+
+
+def _even_out(velocities: np.ndarray, heft: np.ndarray, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends of every edge get the weighted mean of their velocities (a UAV with several edges the mean of these)."""
+    n = len(velocities)
+    ends = np.concatenate([i, j])
+    pair = (heft[i, None] * velocities[i] + heft[j, None] * velocities[j]) / (heft[i] + heft[j])[:, None]
+    mean = np.tile(pair, (2, 1))
+    degree = np.bincount(ends, minlength=n)
+    total = np.stack([np.bincount(ends, weights=mean[:, k], minlength=n) for k in (0, 1)], axis=1)
+    heavier = heft.copy()
+    np.maximum.at(heavier, ends, np.tile(np.maximum(heft[i], heft[j]), 2))
+    return np.where(degree[:, None] > 0, total / np.maximum(degree, 1)[:, None], velocities), heavier

@@ -1,0 +1,72 @@
+"""The trained policies: `phygail-paper` (METHODS 4) and `phygail`, ours (docs/methods/phygail.md). ONNX Runtime, no torch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from phygail.methods.base import SubnetMethod, register
+from phygail.methods.forces import go
+from phygail.methods.links import keep_links
+from phygail.methods.policy import PolicyMethod
+from phygail.methods.sidr import aggregating
+from phygail.models.gate_runtime import load_gates
+from phygail.perception.lost import Beliefs
+from phygail.perception.view import SubnetView, SubnetViews
+from phygail.swarm.dynamics import project_speed
+from phygail.tensors import bundled
+
+LATE = "late-phase"  # flag of a flight that needed the safety net
+
+
+@register
+class PhygailPaper(PolicyMethod):
+    """The paper's graph, network and rewards, trained on swarms of 20."""
+
+    name = "phygail-paper"
+    summary = "the paper's physics-gated graph policy, trained on 20 UAVs"
+    policy_name = "phygail-paper"
+
+
+@register
+class Phygail(SubnetMethod):
+    """v_i = v_max (speed_S toward c + sum of S (w_att - w_rep) unit(ghost - p_i)), links of the subnet kept.
+
+    The gates read what a subnet knows about itself and each lost teammate (`perception.lost`). Two parts are not learned: links of
+    the subnet's tree are kept (`methods.links`), and from t >= 0.55 W on everybody flies to the center, the late phase of
+    METHODS 3.3; a flight that gets there carries the flag `late-phase`.
+    """
+
+    name = "phygail"
+    summary = "gates on lost teammates, cloned from reach and evolved in worlds of at most 20 flying"
+    learned = True
+    policy_name: ClassVar[str] = "phygail"
+
+    def __init__(self, rng: np.random.Generator | None = None, *, policy: str | Path | None = None) -> None:
+        super().__init__(rng)
+        file = Path(policy) if policy is not None else bundled(self.policy_name).with_suffix(".onnx")
+        self.policy = load_gates(file.resolve())
+        self._beliefs = Beliefs(self.policy.belief)
+
+    def act(self, view: SubnetView) -> np.ndarray:
+        return self.act_all(view.alone())
+
+    def act_all(self, views: SubnetViews) -> np.ndarray:
+        physics, center = views.mission.physics, views.mission.center
+        if aggregating(views):
+            self.flag = LATE
+            return go(views.positions, center, physics)
+        seen = self._beliefs.observe(views)
+        strength, speed, ease = self.policy.gates(seen)
+        pull = _sums(seen.receiver, (strength * seen.weight)[:, None] * seen.direction, len(views.positions))
+        base = (speed[:, None] * go(views.means(views.positions), center, physics))[views.subnet]
+        wanted = project_speed(base + physics.speed_mps * pull, physics.speed_mps)
+        heft = ease[views.subnet] + np.minimum(np.hypot(pull[:, 0], pull[:, 1]), 1.0)
+        return keep_links(views, wanted, base, heft, margin_m=self.policy.belief.margin_m)
+
+
+def _sums(rows: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray:
+    """(count, 2) sum of the vectors of each row."""
+    return np.stack([np.bincount(rows, weights=vectors[:, axis], minlength=count) for axis in (0, 1)], axis=1)

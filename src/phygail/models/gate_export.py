@@ -1,0 +1,140 @@
+"""Weights of `phygail` on disk (safetensors + JSON), and as one ONNX file that says what it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+from onnx import TensorProto, helper, numpy_helper
+
+from phygail import __version__
+from phygail.config import InputError
+from phygail.files import whole_file
+from phygail.models.gate_runtime import INPUTS, KIND, OUTPUTS, VERSION, GatePolicy
+from phygail.models.gates import (
+    ANCHOR_INPUTS,
+    EASE_LIMITS,
+    EDGE_INPUTS,
+    STRENGTH_LIMITS,
+    GateShape,
+    evaluate_anchors,
+    evaluate_edges,
+)
+from phygail.models.weights import load_weights, save_weights
+from phygail.perception.lost import ANCHOR_FEATURES, EDGE_FEATURES, BeliefSpec, LostEdges
+
+OPSET = 18
+PARITY = 1e-5  # largest difference between numpy and ONNX Runtime, relative to the value, that a written file may have
+_NAMES = ("edge1", "edge1.bias", "edge2", "edge2.bias", "anchor1", "anchor1.bias", "anchor2", "anchor2.bias")
+
+
+def save_gates(path: str | Path, vector: np.ndarray, shape: GateShape, belief: BeliefSpec, **facts: Any) -> None:
+    """Write NAME.safetensors and NAME.json; `facts` say how the policy was made."""
+    tensors = {name: torch.from_numpy(part.copy()) for name, part in zip(_NAMES, shape.layers(vector), strict=True)}
+    config = {"kind": KIND, "version": VERSION, "shape": asdict(shape), "belief": asdict(belief), **facts}
+    save_weights(path, tensors, config)
+
+
+def load_gate_weights(path: str | Path) -> tuple[np.ndarray, GateShape, BeliefSpec, dict[str, Any]]:
+    """(vector, shape, belief, config) of saved weights."""
+    tensors, config = load_weights(path, KIND, VERSION)
+    try:
+        shape, belief = GateShape(**config["shape"]), BeliefSpec(**config["belief"])
+        vector = np.concatenate([tensors[name].numpy().ravel() for name in _NAMES]).astype(np.float32)
+        if len(vector) != shape.size:
+            raise ValueError(f"{len(vector)} numbers instead of {shape.size}")
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"the weights {path} do not fit the gates of this version: {error}") from None
+    return vector, shape, belief, config
+
+
+def export_gates(weights: str | Path, out: str | Path) -> Path:
+    """Write saved weights as an ONNX file; it appears only if ONNX Runtime reproduces numpy to `PARITY`."""
+    vector, shape, belief, config = load_gate_weights(weights)
+    path = Path(out)
+    if path.suffix != ".onnx":
+        raise InputError(f"cannot export to {path}: name a file that ends in .onnx")
+    layers = shape.layers(vector)
+    model = helper.make_model(
+        _graph(layers), opset_imports=[helper.make_opsetid("", OPSET)], producer_name="phygail",
+        producer_version=__version__, ir_version=8,
+    )  # fmt: skip
+    for key, value in _card(shape, belief, config).items():
+        model.metadata_props.add(key=key, value=value)
+    onnx.checker.check_model(model)
+    content = model.SerializeToString()
+    _check_parity(content, layers)
+    with whole_file(path) as draft:
+        draft.write_bytes(content)
+    return path
+
+
+def _card(shape: GateShape, belief: BeliefSpec, config: Mapping[str, Any]) -> dict[str, str]:
+    training = {key: value for key, value in config.items() if key not in ("kind", "version", "shape", "belief")}
+    return {
+        "kind": KIND, "version": str(VERSION), "package": __version__, "belief": json.dumps(asdict(belief)),
+        "shape": json.dumps(asdict(shape)), "parameters": str(shape.size),
+        "observation": json.dumps({"edges": EDGE_FEATURES, "anchors": ANCHOR_FEATURES}),
+        "training": json.dumps(training, default=str),
+    }  # fmt: skip
+
+
+def _graph(layers: tuple[np.ndarray, ...]) -> onnx.GraphProto:
+    """Both networks with their output functions, as in `models.gates.evaluate_edges` and `evaluate_anchors`."""
+    constants = {**dict(zip(_NAMES, layers, strict=True)), "one": np.ones(1, dtype=np.float32)}
+    limits = {"strength": STRENGTH_LIMITS, "ease": EASE_LIMITS, "speed": (0.0, 1.0)}
+    for name, (low, high) in limits.items():
+        constants[f"{name}.low"], constants[f"{name}.high"] = np.float32(low), np.float32(high)
+    nodes = [
+        *_layers("edges", "edge", "edge.out"),
+        helper.make_node("Split", ["edge.out"], ["attract", "repel", "log"], axis=1, num_outputs=3),
+        helper.make_node("Sigmoid", ["attract"], ["att"]),
+        helper.make_node("Sigmoid", ["repel"], ["rep"]),
+        helper.make_node("Sub", ["att", "rep"], ["signed"]),
+        helper.make_node("Clip", ["log", "strength.low", "strength.high"], ["log.clipped"]),
+        helper.make_node("Exp", ["log.clipped"], ["size"]),
+        helper.make_node("Mul", ["signed", "size"], ["strength"]),
+        *_layers("anchors", "anchor", "anchor.out"),
+        helper.make_node("Split", ["anchor.out"], ["slower", "log.ease"], axis=1, num_outputs=2),
+        helper.make_node("Add", ["slower", "one"], ["speed.raw"]),
+        helper.make_node("Clip", ["speed.raw", "speed.low", "speed.high"], ["speed"]),
+        helper.make_node("Clip", ["log.ease", "ease.low", "ease.high"], ["ease.clipped"]),
+        helper.make_node("Exp", ["ease.clipped"], ["ease"]),
+    ]
+    widths = dict(zip(INPUTS, (EDGE_INPUTS, ANCHOR_INPUTS), strict=True))
+    inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [name[0], wide]) for name, wide in widths.items()]
+    outputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, 1]) for name in OUTPUTS]
+    tensors = [numpy_helper.from_array(np.asarray(value, dtype=np.float32), name) for name, value in constants.items()]
+    return helper.make_graph(nodes, "gates", inputs, outputs, tensors)
+
+
+def _layers(source: str, name: str, out: str) -> list[onnx.NodeProto]:
+    return [
+        helper.make_node("MatMul", [source, f"{name}1"], [f"{name}.m1"]),
+        helper.make_node("Add", [f"{name}.m1", f"{name}1.bias"], [f"{name}.a1"]),
+        helper.make_node("Relu", [f"{name}.a1"], [f"{name}.h"]),
+        helper.make_node("MatMul", [f"{name}.h", f"{name}2"], [f"{name}.m2"]),
+        helper.make_node("Add", [f"{name}.m2", f"{name}2.bias"], [out]),
+    ]
+
+
+def _check_parity(content: bytes, layers: tuple[np.ndarray, ...]) -> None:
+    rng = np.random.default_rng(0)
+    none = np.empty(0)
+    for size in (0, 1, 300):
+        edges = rng.normal(0.0, 1.5, (size, EDGE_INPUTS)).astype(np.float32)
+        anchors = rng.normal(0.0, 1.5, (max(size, 1), ANCHOR_INPUTS)).astype(np.float32)
+        found = GatePolicy(content).gates(LostEdges(none, none, none, edges, anchors))
+        wanted = (evaluate_edges(layers, edges), *evaluate_anchors(layers, anchors))
+        for a, b in zip(found, wanted, strict=True):
+            worst = float((np.abs(a - b) / np.maximum(1.0, np.abs(b))).max(initial=0.0))
+            if not worst <= PARITY:
+                raise InputError(
+                    f"ONNX Runtime differs from numpy by {worst:.1e}, more than {PARITY:.0e}: check the weights"
+                )

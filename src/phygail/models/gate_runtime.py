@@ -1,0 +1,60 @@
+"""The gates of `phygail` in ONNX Runtime: what flies. No torch here, so that the light install can import it."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+
+import numpy as np
+
+from phygail.config import InputError
+from phygail.models.runtime import open_session
+from phygail.perception.lost import BeliefSpec, LostEdges
+
+KIND = "phygail"  # of weight and policy files
+VERSION = 1  # of observation and network; files of another version are refused
+INPUTS = ("edges", "anchors")
+OUTPUTS = ("strength", "speed", "ease")
+
+
+class GatePolicy:
+    """A loaded policy file.
+
+    Attributes:
+        name: What errors call it.
+        card: The texts inside the file: kind, version, belief, shape, parameters, training.
+        belief: How lost teammates are seen.
+    """
+
+    def __init__(self, content: bytes, name: str = "policy") -> None:
+        self.name = name
+        self._session = open_session(content, name)
+        self.card: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
+        remedy = "name a file written by `phygail export` from weights of `phygail train phygail`"
+        for key, wanted in (("kind", KIND), ("version", str(VERSION))):
+            if self.card.get(key) != wanted:
+                raise InputError(f"the policy {name} has {key} {self.card.get(key)!r}, not {wanted!r}: {remedy}")
+        try:
+            self.belief = BeliefSpec(**json.loads(self.card["belief"]))
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"the policy {name} does not say how it sees the lost: {remedy}") from None
+
+    def gates(self, seen: LostEdges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(E,) strength of the attraction (negative: repulsion), (count,) speed toward the center, (count,) ease.
+
+        Strengths and speeds are in units of v_max; `ease` is the weight, beside who reaches out, of who does not.
+        """
+        values = dict(zip(INPUTS, (seen.features, seen.anchors), strict=True))
+        strength, speed, ease = self._session.run(list(OUTPUTS), values)
+        return strength[:, 0], speed[:, 0], ease[:, 0]
+
+
+@functools.lru_cache(maxsize=8)
+def load_gates(path: Path) -> GatePolicy:
+    """The policy in a file, loaded once per process."""
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the policy {path}: {error.strerror or error}") from None
+    return GatePolicy(content, str(path))

@@ -1,0 +1,61 @@
+"""The network of `phygail`: attraction and repulsion gates on lost teammates, and an anchor gate per subnet.
+
+PhyGNN's message S (w_att - w_rep) on a direction instead of a hidden vector: the message to a UAV is a sum of unit vectors
+times scalars that do not change when everything is rotated, reflected or moved. So the policy is equivariant by construction,
+and what it learns in one corner of the map holds in the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+EDGE_INPUTS = 9  # per lost teammate (`perception.lost.EDGE_FEATURES`)
+EDGE_OUTPUTS = 3  # logits of the attraction and the repulsion gate, log strength
+ANCHOR_INPUTS = 5  # per subnet (`perception.lost.ANCHOR_FEATURES`)
+ANCHOR_OUTPUTS = 2  # change of the speed toward the center, log weight of a UAV that nothing pulls
+STRENGTH_LIMITS = (-10.0, 6.0)  # of its logarithm
+EASE_LIMITS = (-8.0, 4.0)  # of its logarithm
+
+
+@dataclass(frozen=True)
+class GateShape:
+    """Hidden widths. A network is one flat vector of `size` numbers."""
+
+    edge_width: int = 8
+    anchor_width: int = 6
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return sum(int(np.prod(shape)) for shape in self._shapes())
+
+    def _shapes(self) -> tuple[tuple[int, ...], ...]:
+        edge, anchor = self.edge_width, self.anchor_width
+        return (
+            (EDGE_INPUTS, edge), (edge,), (edge, EDGE_OUTPUTS), (EDGE_OUTPUTS,),
+            (ANCHOR_INPUTS, anchor), (anchor,), (anchor, ANCHOR_OUTPUTS), (ANCHOR_OUTPUTS,),
+        )  # fmt: skip
+
+    def layers(self, vector: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Weights and biases of both networks, in the order edge hidden, edge out, anchor hidden, anchor out."""
+        parts, start = [], 0
+        for shape in self._shapes():
+            size = int(np.prod(shape))
+            parts.append(np.ascontiguousarray(vector[start : start + size]).reshape(shape))
+            start += size
+        return tuple(parts)
+
+
+def evaluate_edges(layers: tuple[np.ndarray, ...], features: np.ndarray) -> np.ndarray:
+    """(E,) strength S (w_att - w_rep) in units of v_max. The reference that the compiled and the exported form are held to."""
+    out = np.maximum(features @ layers[0] + layers[1], 0.0) @ layers[2] + layers[3]
+    signed = 1.0 / (1.0 + np.exp(-out[:, 0])) - 1.0 / (1.0 + np.exp(-out[:, 1]))
+    return signed * np.exp(np.clip(out[:, 2], *STRENGTH_LIMITS))
+
+
+def evaluate_anchors(layers: tuple[np.ndarray, ...], features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(count,) speed toward the center over v_max, (count,) weight of a UAV that nothing pulls."""
+    out = np.maximum(features @ layers[4] + layers[5], 0.0) @ layers[6] + layers[7]
+    return np.clip(1.0 + out[:, 0], 0.0, 1.0), np.exp(np.clip(out[:, 1], *EASE_LIMITS))

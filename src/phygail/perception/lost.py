@@ -1,0 +1,218 @@
+"""Lost teammates as graph nodes: who may still be alive, where by now, and how sure a subnet is (METHODS 8.4, 8.5).
+
+Inside the intra-subnet scope: the roster was shared before the damage, positions are those of one's own subnet. A teammate that
+is not a member is *lost*. Whoever was in radio range at t = 0 and silent is gone. Of everybody else a subnet expects that it
+flies toward the center as it does itself; how deep that expected place, the *ghost*, has been inside the area that the
+subnet covers, measured in how far off the expectation may be, says how unlikely the teammate is to be alive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from phygail.perception.view import SubnetViews
+
+NEVER = np.float32(-3.0)  # depth of a ghost that was never near the covered area; also the least depth a feature shows
+SURE = np.float32(1e9)  # depth of a lost teammate that was silent at t = 0, when its place was known exactly
+_LARGEST = 30.0  # exponent: beyond it a teammate is gone
+DEEPEST = 3.0  # the greatest depth a feature shows
+CLOCK_M = 200.0  # unit of the clock: meters flown at full speed
+LONGEST = 3.0  # the greatest clock a feature shows
+EDGE_FEATURES = (
+    "(d - R)+ / R", "-ln survival", "depth", "clock", "ln members / 3", "cos to center", "ln(1 + subnet to c / R)",
+    "ln(1 + ghost to c / R)", "ln share",
+)  # fmt: skip
+ANCHOR_FEATURES = ("-ln survival", "clock", "ln members / 3", "ln(1 + subnet to c / R)", "ln share")
+
+
+@dataclass(frozen=True)
+class BeliefSpec:
+    """How a subnet thinks about lost teammates. The first five are learned (`training.evolve`).
+
+    Attributes:
+        drift: Speed of ghosts toward the center over v_max.
+        sigma_m: How far off a ghost may be at t = 0. sigma_rate: How much more per meter flown at full speed.
+        depth_half: Depth at which half of the lost are believed gone. depth_scale: How sharply.
+        horizon_m: Ghosts farther from every member are not seen.
+        margin_m: Slack of range tests against rounding and of links against the radio range.
+    """
+
+    drift: float = 0.9
+    sigma_m: float = 3.0
+    sigma_rate: float = 0.05
+    depth_half: float = 1.0
+    depth_scale: float = 0.4
+    horizon_m: float = 240.0
+    margin_m: float = 1.0
+
+    def vector(self) -> np.ndarray:
+        """(7,) in the order of the fields."""
+        return np.array(
+            [
+                self.drift,
+                self.sigma_m,
+                self.sigma_rate,
+                self.depth_half,
+                self.depth_scale,
+                self.horizon_m,
+                self.margin_m,
+            ]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LostEdges:
+    """What the gates read: one edge from each visible ghost to the nearest member of each subnet.
+
+    Attributes:
+        receiver: (E,) int, row of the member. direction: (E, 2) unit vectors to the ghost. weight: (E,) belief in (0, 1].
+        features: (E, 9) float32, `EDGE_FEATURES`. anchors: (count, 5) float32, `ANCHOR_FEATURES`.
+    """
+
+    receiver: np.ndarray
+    direction: np.ndarray
+    weight: np.ndarray
+    features: np.ndarray
+    anchors: np.ndarray
+
+
+class Beliefs:
+    """What every subnet of one episode believes; shared inside a subnet, united on a merge (the deeper belief wins)."""
+
+    def __init__(self, spec: BeliefSpec) -> None:
+        self.spec = spec
+        self._ghosts = np.empty((0, 2))
+        self._step = 0
+        self._depths: dict[int, np.ndarray] = {}  # per group of UAVs with one belief: (N,) float32
+        self._group = np.empty(0, dtype=np.intp)  # (N,) group of each roster entry
+        self._next = 0
+
+    def observe(self, views: SubnetViews) -> LostEdges:
+        """Update the beliefs with one more view of the subnets and give their edges."""
+        self._advance(views)
+        depths = self._recall(views)
+        subnet, spot, row, distance = self._nearest(views, depths)
+        self._listen(views, depths, subnet, spot, distance)
+        self._remember(views, depths)
+        weights = self._weights(views, depths)
+        ruled_out = (1.0 - weights).sum(axis=1) - views.sizes  # members have weight 0 too
+        survival = (views.sizes + 0.5) / (views.sizes + ruled_out + 1.0)
+        seen = weights[subnet, spot] > 0.0
+        subnet, spot, row, distance = subnet[seen], spot[seen], row[seen], distance[seen]
+        return self._edges(views, depths, weights, survival, (subnet, spot, row, distance))
+
+    def _advance(self, views: SubnetViews) -> None:
+        """Ghosts fly toward the center, starting with the second view."""
+        if not len(self._ghosts):
+            self._ghosts, self._group = views.roster.copy(), np.full(len(views.roster), -1, dtype=np.intp)
+        physics, center = views.mission.physics, views.mission.center
+        stride = physics.speed_mps * physics.step_s * self.spec.drift
+        while self._step < views.step:
+            offset = center - self._ghosts
+            away = np.hypot(offset[:, 0], offset[:, 1])
+            self._ghosts = self._ghosts + offset * np.minimum(stride / np.maximum(away, 1e-9), 1.0)[:, None]
+            self._step += 1
+
+    def _recall(self, views: SubnetViews) -> np.ndarray:
+        """(count, N) depths: the deepest that any member knows."""
+        depths = np.full((views.count, len(views.roster)), NEVER)
+        key = np.unique(views.subnet * (self._next + 1) + self._group[views.members] + 1)
+        for label, group in zip(*np.divmod(key, self._next + 1), strict=True):
+            if group:
+                np.maximum(depths[label], self._depths[group - 1], out=depths[label])
+        return depths
+
+    def _remember(self, views: SubnetViews, depths: np.ndarray) -> None:
+        depths[views.subnet, views.members] = NEVER
+        fresh = self._next + np.arange(views.count)
+        self._group[views.members] = fresh[views.subnet]
+        self._next += views.count
+        self._depths |= dict(zip(fresh.tolist(), depths, strict=True))
+        alive = set(np.unique(self._group).tolist())
+        self._depths = {group: depth for group, depth in self._depths.items() if group in alive}
+
+    def _nearest(self, views: SubnetViews, depths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(subnet, roster index, row, m): the nearest member of each subnet to each ghost that may be alive."""
+        horizon = max(self.spec.horizon_m, views.mission.physics.range_m)
+        largest = int(views.sizes.argmax())
+        first = self._of_one(views, depths, largest, horizon)
+        others = np.flatnonzero(views.subnet != largest)
+        if not len(others):
+            return first
+        found = cKDTree(views.positions[others]).sparse_distance_matrix(
+            cKDTree(self._ghosts), horizon, output_type="ndarray"
+        )
+        row, spot, distance = others[found["i"]], found["j"], found["v"]
+        subnet = views.subnet[row]
+        member_of = np.full(len(views.roster), -1)
+        member_of[views.members] = views.subnet
+        lost = (member_of[spot] != subnet) & (depths[subnet, spot] < SURE)
+        row, spot, distance, subnet = row[lost], spot[lost], distance[lost], subnet[lost]
+        order = np.lexsort((row, distance, subnet * len(views.roster) + spot))
+        key = subnet[order] * len(views.roster) + spot[order]
+        best = order[np.flatnonzero(np.diff(key, prepend=-1))]
+        rest = (subnet[best], spot[best], row[best], distance[best])
+        return tuple(np.concatenate(pair) for pair in zip(first, rest, strict=True))  # type: ignore[return-value]  # four
+
+    def _of_one(
+        self, views: SubnetViews, depths: np.ndarray, label: int, horizon: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The same for one subnet: cheap for a large one, which has few ghosts left."""
+        rows = views.rows[label]
+        lost = depths[label] < SURE
+        lost[views.members[rows]] = False
+        spot = np.flatnonzero(lost)
+        distance, place = cKDTree(views.positions[rows]).query(self._ghosts[spot], distance_upper_bound=horizon)
+        near = np.isfinite(distance)
+        return np.full(near.sum(), label), spot[near], rows[place[near]], distance[near]
+
+    def _listen(
+        self, views: SubnetViews, depths: np.ndarray, subnet: np.ndarray, spot: np.ndarray, distance: np.ndarray
+    ) -> None:
+        """Nobody answers: how deep inside the covered area is each ghost?"""
+        physics, spec = views.mission.physics, self.spec
+        if views.step == 0:
+            silent = distance <= physics.range_m
+            depths[subnet[silent], spot[silent]] = SURE
+            return
+        sigma = spec.sigma_m + spec.sigma_rate * physics.speed_mps * physics.step_s * views.step
+        depth = ((physics.range_m - spec.margin_m - distance) / sigma).astype(np.float32)
+        depths[subnet, spot] = np.maximum(depths[subnet, spot], depth)
+
+    def _weights(self, views: SubnetViews, depths: np.ndarray) -> np.ndarray:
+        """(count, N) how likely each lost teammate is alive, relative to one never looked for; 0 for members."""
+        exponent = np.minimum((depths - self.spec.depth_half) / self.spec.depth_scale, _LARGEST)
+        weights = np.where(depths < SURE, 1.0 / (1.0 + np.exp(exponent)), 0.0)
+        weights[views.subnet, views.members] = 0.0
+        return weights
+
+    def _edges(
+        self,
+        views: SubnetViews,
+        depths: np.ndarray,
+        weights: np.ndarray,
+        survival: np.ndarray,
+        edges: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
+    ) -> LostEdges:
+        """The features of the edges and of the subnets."""
+        subnet, spot, row, distance = edges
+        physics, center = views.mission.physics, views.mission.center
+        reach, stride = physics.range_m, physics.speed_mps * physics.step_s
+        home = center - views.means(views.positions)
+        away = np.hypot(home[:, 0], home[:, 1])
+        clock = np.full(views.count, min(views.step * stride / CLOCK_M, LONGEST))
+        share = np.log(views.sizes / (survival * len(views.roster)))
+        anchors = np.stack([-np.log(survival), clock, np.log(views.sizes) / 3.0, np.log1p(away / reach), share], axis=1)
+        ghosts = self._ghosts[spot]
+        direction = (ghosts - views.positions[row]) / np.maximum(distance, 1e-9)[:, None]
+        radius = np.hypot(*(ghosts - center).T)
+        features = np.empty((len(spot), len(EDGE_FEATURES)), dtype=np.float32)
+        features[:, 0] = np.maximum(distance - reach, 0.0) / reach
+        features[:, [1, 3, 4, 6, 8]] = anchors[subnet]
+        features[:, 2] = np.minimum(depths[subnet, spot], DEEPEST)
+        features[:, 5] = (home[subnet] * direction).sum(axis=1) / (away[subnet] + stride)
+        features[:, 7] = np.log1p(radius / reach)
+        return LostEdges(row, direction, weights[subnet, spot], features, anchors.astype(np.float32))
