@@ -1,8 +1,8 @@
 """Write the tables of README.md and docs/results.md from the rows under results/: `python results/update_readme.py`.
 
 A table stands between `<!-- table:NAME -->` and `<!-- end -->`; NAME is a folder of results/ that `phygail compare`
-made. Between `<!-- report:NAME -->` and `<!-- end -->` stand all tables of the experiment that `phygail reproduce NAME`
-made there. A test regenerates every table and compares.
+made, A+B two folders with the same cases. Between `<!-- report:NAME -->` and `<!-- end -->` stand all tables of the
+experiment that `phygail reproduce NAME` made there. A test regenerates every table and compares.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from phygail.methods import METHODS
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "docs/results.md")
 REPORT = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
-TABLE = re.compile(r"(<!-- table:(?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+TABLE = re.compile(r"(<!-- table:(?P<name>[\w+-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def readme_table(rows: pl.DataFrame) -> str:
@@ -50,7 +50,8 @@ def refreshed(text: str) -> str:
     """A page with every table made anew."""
 
     def table(match: re.Match[str]) -> str:
-        rows = frame(read_rows(ROOT / "results" / match["name"] / "rows.csv"))
+        folders = [ROOT / "results" / name for name in match["name"].split("+")]
+        rows = frame([row for folder in folders for row in read_rows(folder / "rows.csv")])
         return f"{match[1]}{readme_table(rows)}{match[3]}"
 
     def report(match: re.Match[str]) -> str:

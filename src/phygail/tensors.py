@@ -49,6 +49,13 @@ def read_weights(path: str | Path, kind: str, version: int) -> tuple[dict[str, n
     return arrays, config
 
 
+def weights_kind(path: str | Path) -> str:
+    """Whose weights a pair of files holds, as its JSON says."""
+    return str(
+        _read_config(Path(path).with_suffix(".json"), "name the .safetensors file of a training run").get("kind")
+    )
+
+
 def parse_safetensors(content: bytes) -> dict[str, np.ndarray]:
     """The arrays of a safetensors file by name; ValueError if the bytes are truncated or of another format."""
     start = _LENGTH_BYTES + int.from_bytes(content[:_LENGTH_BYTES], "little")

@@ -56,5 +56,5 @@ class TrainEvolve:
             command = shlex.join(["phygail", *sys.argv[1:]])
             run = start_evolution(self.out, override(EvolveConfig(), settings), command)
         best = evolve(run, until=self.stop_after, workers=max(1, self.workers))
-        complain(f"best policy: {best:.3f} of its clone's steps at N=100 and 200; {run.folder / BEST}")
+        complain(f"best policy: {best:.3f} of its clone's steps, zero-shot; {run.folder / BEST}")
         return 0

@@ -23,8 +23,8 @@ def keep_links(
 ) -> np.ndarray:
     """(n, 2) m/s that keep every edge of the subnets' minimum spanning trees.
 
-    Where an edge would outgrow the radio range both ends get the mean of their velocities, again and again; a subnet whose tree
-    would tear even so flies `base`, a common velocity, in this step.
+    Where an edge would outgrow the radio range both ends get the mean of their velocities, again and again; a subnet
+    whose tree would tear even so flies `base`, a common velocity, in this step.
 
     Args:
         views: All subnets.
@@ -65,7 +65,7 @@ def _next_lengths(positions: np.ndarray, velocities: np.ndarray, i: np.ndarray, 
 
 
 def _even_out(velocities: np.ndarray, heft: np.ndarray, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends of every edge get the weighted mean of their velocities (a UAV with several edges the mean of these)."""
+    """Both ends of every edge get the weighted mean of their velocities (a UAV with several edges their mean)."""
     n = len(velocities)
     ends = np.concatenate([i, j])
     pair = (heft[i, None] * velocities[i] + heft[j, None] * velocities[j]) / (heft[i] + heft[j])[:, None]

@@ -1,4 +1,4 @@
-"""The trained policies: `phygail-paper` (METHODS 4) and `phygail`, ours (docs/methods/phygail.md). ONNX Runtime, no torch."""
+"""The trained policies: `phygail-paper` (METHODS 4) and `phygail`, ours (docs/methods/phygail.md). No torch."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class PhygailPaper(PolicyMethod):
 class Phygail(SubnetMethod):
     """v_i = v_max (speed_S toward c + sum of S (w_att - w_rep) unit(ghost - p_i)), links of the subnet kept.
 
-    The gates read what a subnet knows about itself and each lost teammate (`perception.lost`). Two parts are not learned: links of
-    the subnet's tree are kept (`methods.links`), and from t >= 0.55 W on everybody flies to the center, the late phase of
-    METHODS 3.3; a flight that gets there carries the flag `late-phase`.
+    The gates read what a subnet knows about itself and each lost teammate (`perception.lost`). Two parts are not
+    learned: links of the subnet's tree are kept (`methods.links`), and from t >= 0.55 W on everybody flies to the center,
+    the late phase of METHODS 3.3; a flight that gets there carries the flag `late-phase`.
     """
 
     name = "phygail"
@@ -65,6 +65,15 @@ class Phygail(SubnetMethod):
         wanted = project_speed(base + physics.speed_mps * pull, physics.speed_mps)
         heft = ease[views.subnet] + np.minimum(np.hypot(pull[:, 0], pull[:, 1]), 1.0)
         return keep_links(views, wanted, base, heft, margin_m=self.policy.belief.margin_m)
+
+
+@register
+class PhygailClone(Phygail):
+    """Where the evolution of `phygail` began: the same gates, taught to imitate `reach`. Shows what evolution added."""
+
+    name = "phygail-clone"
+    summary = "the same gates as phygail, only cloned from reach: its starting point"
+    policy_name = "phygail-clone"
 
 
 def _sums(rows: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray:

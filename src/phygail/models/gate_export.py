@@ -23,14 +23,19 @@ from phygail.models.gates import (
     EDGE_INPUTS,
     STRENGTH_LIMITS,
     GateShape,
+    edge_parts,
     evaluate_anchors,
-    evaluate_edges,
 )
 from phygail.models.weights import load_weights, save_weights
 from phygail.perception.lost import ANCHOR_FEATURES, EDGE_FEATURES, BeliefSpec, LostEdges
 
 OPSET = 18
-PARITY = 1e-5  # largest difference between numpy and ONNX Runtime, relative to the value, that a written file may have
+PARITY = (
+    1e-5  # largest difference between numpy and ONNX Runtime that a written file may have, relative to the strength
+)
+# What the features can be (`perception.lost`), in their order: there the parity is checked.
+_EDGE_RANGES = ((0, 1), (0, 5), (-3, 3), (0, 3), (0, 1), (-1, 1), (0, 2.5), (0, 2.5), (-6, 0.5))
+_ANCHOR_RANGES = ((0, 5), (0, 3), (0, 1), (0, 2.5), (-6, 0.5))
 _NAMES = ("edge1", "edge1.bias", "edge2", "edge2.bias", "anchor1", "anchor1.bias", "anchor2", "anchor2.bias")
 
 
@@ -87,7 +92,7 @@ def _card(shape: GateShape, belief: BeliefSpec, config: Mapping[str, Any]) -> di
 
 def _graph(layers: tuple[np.ndarray, ...]) -> onnx.GraphProto:
     """Both networks with their output functions, as in `models.gates.evaluate_edges` and `evaluate_anchors`."""
-    constants = {**dict(zip(_NAMES, layers, strict=True)), "one": np.ones(1, dtype=np.float32)}
+    constants: dict[str, Any] = {**dict(zip(_NAMES, layers, strict=True)), "one": np.ones(1, dtype=np.float32)}
     limits = {"strength": STRENGTH_LIMITS, "ease": EASE_LIMITS, "speed": (0.0, 1.0)}
     for name, (low, high) in limits.items():
         constants[f"{name}.low"], constants[f"{name}.high"] = np.float32(low), np.float32(high)
@@ -128,13 +133,20 @@ def _check_parity(content: bytes, layers: tuple[np.ndarray, ...]) -> None:
     rng = np.random.default_rng(0)
     none = np.empty(0)
     for size in (0, 1, 300):
-        edges = rng.normal(0.0, 1.5, (size, EDGE_INPUTS)).astype(np.float32)
-        anchors = rng.normal(0.0, 1.5, (max(size, 1), ANCHOR_INPUTS)).astype(np.float32)
+        edges = _within(_EDGE_RANGES, size, rng)
+        anchors = _within(_ANCHOR_RANGES, max(size, 1), rng)
         found = GatePolicy(content).gates(LostEdges(none, none, none, edges, anchors))
-        wanted = (evaluate_edges(layers, edges), *evaluate_anchors(layers, anchors))
-        for a, b in zip(found, wanted, strict=True):
-            worst = float((np.abs(a - b) / np.maximum(1.0, np.abs(b))).max(initial=0.0))
+        signed, strength = edge_parts(layers, edges)
+        wanted = (signed * strength, *evaluate_anchors(layers, anchors))
+        # The difference of two gates is exact to 1e-7 only, times a strength of up to 403.
+        scales = (np.maximum(1.0, strength), *(np.maximum(1.0, np.abs(value)) for value in wanted[1:]))
+        for a, b, scale in zip(found, wanted, scales, strict=True):
+            worst = float((np.abs(a - b) / scale).max(initial=0.0))
             if not worst <= PARITY:
-                raise InputError(
-                    f"ONNX Runtime differs from numpy by {worst:.1e}, more than {PARITY:.0e}: check the weights"
-                )
+                raise InputError(f"ONNX Runtime differs from numpy by {worst:.1e}, more than {PARITY:.0e}: check them")
+
+
+def _within(ranges: tuple[tuple[float, float], ...], size: int, rng: np.random.Generator) -> np.ndarray:
+    """(size, len(ranges)) float32, uniform."""
+    low, high = np.array(ranges, dtype=float).T
+    return (low + (high - low) * rng.random((size, len(ranges)))).astype(np.float32)

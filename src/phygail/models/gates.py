@@ -1,8 +1,8 @@
 """The network of `phygail`: attraction and repulsion gates on lost teammates, and an anchor gate per subnet.
 
-PhyGNN's message S (w_att - w_rep) on a direction instead of a hidden vector: the message to a UAV is a sum of unit vectors
-times scalars that do not change when everything is rotated, reflected or moved. So the policy is equivariant by construction,
-and what it learns in one corner of the map holds in the others.
+PhyGNN's message S (w_att - w_rep) on a direction instead of a hidden vector: the message to a UAV is a sum of unit
+vectors times scalars that do not change when everything is rotated, reflected or moved. So the policy is equivariant by
+construction, and what it learns in one corner of the map holds in the others.
 """
 
 from __future__ import annotations
@@ -49,10 +49,19 @@ class GateShape:
 
 
 def evaluate_edges(layers: tuple[np.ndarray, ...], features: np.ndarray) -> np.ndarray:
-    """(E,) strength S (w_att - w_rep) in units of v_max. The reference that the compiled and the exported form are held to."""
+    """(E,) strength S (w_att - w_rep) in units of v_max.
+
+    The reference that the compiled and the exported form are held to.
+    """
+    signed, size = edge_parts(layers, features)
+    return signed * size
+
+
+def edge_parts(layers: tuple[np.ndarray, ...], features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(E,) w_att - w_rep in (-1, 1), (E,) S > 0."""
     out = np.maximum(features @ layers[0] + layers[1], 0.0) @ layers[2] + layers[3]
     signed = 1.0 / (1.0 + np.exp(-out[:, 0])) - 1.0 / (1.0 + np.exp(-out[:, 1]))
-    return signed * np.exp(np.clip(out[:, 2], *STRENGTH_LIMITS))
+    return signed, np.exp(np.clip(out[:, 2], *STRENGTH_LIMITS))
 
 
 def evaluate_anchors(layers: tuple[np.ndarray, ...], features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

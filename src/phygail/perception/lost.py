@@ -1,14 +1,15 @@
 """Lost teammates as graph nodes: who may still be alive, where by now, and how sure a subnet is (METHODS 8.4, 8.5).
 
-Inside the intra-subnet scope: the roster was shared before the damage, positions are those of one's own subnet. A teammate that
-is not a member is *lost*. Whoever was in radio range at t = 0 and silent is gone. Of everybody else a subnet expects that it
-flies toward the center as it does itself; how deep that expected place, the *ghost*, has been inside the area that the
-subnet covers, measured in how far off the expectation may be, says how unlikely the teammate is to be alive.
+Inside the intra-subnet scope: the roster was shared before the damage, positions are those of one's own subnet. A
+teammate that is not a member is *lost*. Whoever was in radio range at t = 0 and silent is gone. Of everybody else a
+subnet expects that it flies toward the center as it does itself; how deep that expected place, the *ghost*, has been
+inside the area that the subnet covers, measured in how far off the expectation may be, says how unlikely the teammate is
+to be alive.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -17,8 +18,9 @@ from phygail.perception.view import SubnetViews
 
 NEVER = np.float32(-3.0)  # depth of a ghost that was never near the covered area; also the least depth a feature shows
 SURE = np.float32(1e9)  # depth of a lost teammate that was silent at t = 0, when its place was known exactly
-_LARGEST = 30.0  # exponent: beyond it a teammate is gone
+LARGEST = 30.0  # exponent: beyond it a teammate is gone
 DEEPEST = 3.0  # the greatest depth a feature shows
+MOST_MEMBERS = 20  # a larger subnet looks like one of 20, the largest trained with
 CLOCK_M = 200.0  # unit of the clock: meters flown at full speed
 LONGEST = 3.0  # the greatest clock a feature shows
 EDGE_FEATURES = (
@@ -50,17 +52,7 @@ class BeliefSpec:
 
     def vector(self) -> np.ndarray:
         """(7,) in the order of the fields."""
-        return np.array(
-            [
-                self.drift,
-                self.sigma_m,
-                self.sigma_rate,
-                self.depth_half,
-                self.depth_scale,
-                self.horizon_m,
-                self.margin_m,
-            ]
-        )
+        return np.array(astuple(self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +60,8 @@ class LostEdges:
     """What the gates read: one edge from each visible ghost to the nearest member of each subnet.
 
     Attributes:
-        receiver: (E,) int, row of the member. direction: (E, 2) unit vectors to the ghost. weight: (E,) belief in (0, 1].
+        receiver: (E,) int, row of the member. direction: (E, 2) unit vectors to the ghost.
+        weight: (E,) belief in (0, 1].
         features: (E, 9) float32, `EDGE_FEATURES`. anchors: (count, 5) float32, `ANCHOR_FEATURES`.
     """
 
@@ -184,7 +177,7 @@ class Beliefs:
 
     def _weights(self, views: SubnetViews, depths: np.ndarray) -> np.ndarray:
         """(count, N) how likely each lost teammate is alive, relative to one never looked for; 0 for members."""
-        exponent = np.minimum((depths - self.spec.depth_half) / self.spec.depth_scale, _LARGEST)
+        exponent = np.minimum((depths - self.spec.depth_half) / self.spec.depth_scale, LARGEST)
         weights = np.where(depths < SURE, 1.0 / (1.0 + np.exp(exponent)), 0.0)
         weights[views.subnet, views.members] = 0.0
         return weights
@@ -205,7 +198,16 @@ class Beliefs:
         away = np.hypot(home[:, 0], home[:, 1])
         clock = np.full(views.count, min(views.step * stride / CLOCK_M, LONGEST))
         share = np.log(views.sizes / (survival * len(views.roster)))
-        anchors = np.stack([-np.log(survival), clock, np.log(views.sizes) / 3.0, np.log1p(away / reach), share], axis=1)
+        anchors = np.stack(
+            [
+                -np.log(survival),
+                clock,
+                np.log(np.minimum(views.sizes, MOST_MEMBERS)) / 3.0,
+                np.log1p(away / reach),
+                share,
+            ],
+            axis=1,
+        )
         ghosts = self._ghosts[spot]
         direction = (ghosts - views.positions[row]) / np.maximum(distance, 1e-9)[:, None]
         radius = np.hypot(*(ghosts - center).T)

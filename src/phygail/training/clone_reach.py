@@ -1,7 +1,7 @@
 """Behavior cloning of `reach`: where the evolution of `phygail` starts, and the yardstick of what it added.
 
-Reach flies worlds with at most 20 UAVs; at every step the gates see what the policy would see (lost teammates at their roster
-spots, as reach believes) and learn the velocities that reach commanded. Torch is needed here only.
+Reach flies worlds with at most 20 UAVs; at every step the gates see what the policy would see (lost teammates at their
+roster spots, as reach believes) and learn the velocities that reach commanded. Torch is needed here only.
 """
 
 from __future__ import annotations
@@ -106,9 +106,10 @@ def _errors(layers: Sequence[Tensor], lessons: Sequence[Lesson]) -> Tensor:
     """(n,) squared error of the commanded velocity of every UAV, over v_max squared, before links are kept."""
     rows = np.cumsum([0, *(len(lesson.subnet) for lesson in lessons)])
     labels = np.cumsum([0, *(len(lesson.anchors) for lesson in lessons)])
-    join = lambda name: torch.from_numpy(
-        np.concatenate([getattr(lesson, name) for lesson in lessons]).astype(np.float32)
-    )  # noqa: E731
+
+    def join(name: str) -> Tensor:
+        return torch.from_numpy(np.concatenate([getattr(lesson, name) for lesson in lessons]).astype(np.float32))
+
     receiver = torch.from_numpy(
         np.concatenate([lesson.receiver + row for lesson, row in zip(lessons, rows, strict=False)])
     )

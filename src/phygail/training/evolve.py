@@ -1,8 +1,9 @@
 """Evolution strategy (sep-CMA-ES, Ros and Hansen 2008): no gradients, no critic, the metric itself.
 
-The useful moves of a subnet last tens of steps and pay off at the end, so a policy is judged by whole flights. One generation
-draws `population` policies around the mean, flies all of them through the same worlds, and moves mean and spread toward
-the better half. Worlds are new in every generation and depend on (seed, generation) only, so a run resumes exactly.
+The useful moves of a subnet last tens of steps and pay off at the end, so a policy is judged by whole flights. One
+generation draws `population` policies around the mean, flies all of them through the same worlds, and moves mean and
+spread toward the better half. Worlds are new in every generation and depend on (seed, generation) only, so a run
+resumes exactly.
 """
 
 from __future__ import annotations

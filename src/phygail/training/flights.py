@@ -1,33 +1,34 @@
 """Whole episodes of the policy `phygail` as compiled loops: what evolution flies, thousands of times a minute.
 
-The same rule as `methods.phygail` on `perception.lost` and `models.gates`, one UAV after the other instead of arrays; a
-test flies both and compares every position. Compiled by Numba on first use (seconds, then cached).
+The same rule as `methods.phygail` on `perception.lost` and `models.gates`; a test flies both and compares positions.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
-from phygail.models.gates import ANCHOR_INPUTS, EDGE_INPUTS, GateShape
-from phygail.perception.lost import NEVER, SURE, BeliefSpec
+from phygail.models.gates import GateShape
+from phygail.perception.lost import BeliefSpec
 from phygail.swarm.scenario import Scenario
-
-_FAR = 1e18
+from phygail.training.flight_loop import episode
 
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A scenario as the compiled loop wants it."""
+    """A scenario as the compiled loop wants it.
+
+    Attributes:
+        spots: (n, 2) m, of the alive. roster: (N, 2) m. alive: (n,) int, roster indices. center: (2,) m.
+        numbers: (4,) radio range (m), stride (m), start of the late phase (step), budget (steps).
+    """
 
     spots: np.ndarray
     roster: np.ndarray
     alive: np.ndarray
     center: np.ndarray
-    numbers: np.ndarray  # radio range, stride, start of the late phase, budget
+    numbers: np.ndarray
 
     @classmethod
     def of(cls, scenario: Scenario, late_start: int) -> World:
@@ -43,269 +44,16 @@ class World:
 
 def fly_policy(world: World, vector: np.ndarray, shape: GateShape, spec: BeliefSpec) -> int:
     """Steps until the network is one, or the budget."""
-    return int(_episode(*_arguments(world, vector, shape, spec), np.empty((0, 0, 2))))
+    return int(episode(*_arguments(world, vector, shape, spec), np.empty((0, 0, 2))))
 
 
 def trace_policy(world: World, vector: np.ndarray, shape: GateShape, spec: BeliefSpec) -> np.ndarray:
     """(steps + 1, n, 2) m, positions."""
     trace = np.zeros((int(world.numbers[3]) + 1, len(world.spots), 2))
-    steps = _episode(*_arguments(world, vector, shape, spec), trace)
+    steps = episode(*_arguments(world, vector, shape, spec), trace)
     return trace[: steps + 1]
 
 
 def _arguments(world: World, vector: np.ndarray, shape: GateShape, spec: BeliefSpec) -> tuple[np.ndarray, ...]:
     layers = shape.layers(np.asarray(vector, dtype=np.float32))
     return (world.spots, world.roster, world.alive, world.center, world.numbers, spec.vector(), *layers)
-
-
-@numba.njit(cache=True, fastmath=False)
-def _root(parent, i):  # type: ignore[no-untyped-def]  # compiled: types are inferred
-    while parent[i] != i:
-        parent[i] = parent[parent[i]]
-        i = parent[i]
-    return i
-
-
-@numba.njit(cache=True)
-def _label(x, reach, parent, label):  # type: ignore[no-untyped-def]
-    """Number of subnets; `label` becomes the lowest member of each UAV's subnet."""
-    n = len(x)
-    for i in range(n):
-        parent[i] = i
-    count = n
-    limit = (reach + 1e-6) ** 2
-    for i in range(n):
-        for j in range(i + 1, n):
-            if (x[i, 0] - x[j, 0]) ** 2 + (x[i, 1] - x[j, 1]) ** 2 <= limit:
-                a, b = _root(parent, i), _root(parent, j)
-                if a != b:
-                    count -= 1
-                    if a < b:
-                        parent[b] = a
-                    else:
-                        parent[a] = b
-    for i in range(n):
-        label[i] = _root(parent, i)
-    return count
-
-
-@numba.njit(cache=True, fastmath=True)
-def _gates(inputs, w1, b1, w2, b2, hidden, out):  # type: ignore[no-untyped-def]
-    """One hidden layer of ReLU; the inner loops run along rows so that they become vector instructions."""
-    for h in range(len(b1)):
-        hidden[h] = b1[h]
-    for f in range(w1.shape[0]):
-        value = inputs[f]
-        for h in range(len(b1)):
-            hidden[h] += w1[f, h] * value
-    for o in range(len(b2)):
-        out[o] = b2[o]
-    for h in range(len(b1)):
-        value = max(hidden[h], np.float32(0.0))
-        for o in range(len(b2)):
-            out[o] += w2[h, o] * value
-
-
-@numba.njit(cache=True)
-def _toward(x, y, cx, cy, stride):  # type: ignore[no-untyped-def]
-    """Displacement (m) toward (cx, cy), at most `stride`, never beyond."""
-    dx, dy = cx - x, cy - y
-    d = math.sqrt(dx * dx + dy * dy)
-    if d <= 1e-9:
-        return 0.0, 0.0
-    part = min(stride / d, 1.0)
-    return dx * part, dy * part
-
-
-@numba.njit(cache=True, fastmath=True, nogil=True)
-def _episode(spots, roster, alive, center, numbers, spec, ew1, eb1, ew2, eb2, aw1, ab1, aw2, ab2, trace):  # type: ignore[no-untyped-def]  # one loop, compiled whole
-    n, total = len(spots), len(roster)
-    reach, stride, late, budget = numbers[0], numbers[1], numbers[2], int(numbers[3])
-    drift, sigma0, sigma_rate, depth_half, depth_scale, horizon, margin = spec
-    x, ghost = spots.copy(), roster.copy()
-    depth = np.full((n, total), NEVER, dtype=np.float32)
-    known = np.empty(total, dtype=np.float32)
-    weight, distance, radius = np.empty(total), np.empty(total), np.empty(total)
-    nearest = np.empty(total, dtype=np.int64)
-    parent, label = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    row_of = np.full(total, -1, dtype=np.int64)
-    for i in range(n):
-        row_of[alive[i]] = i
-    pull, move, mass = np.zeros((n, 2)), np.zeros((n, 2)), np.zeros(n)
-    members = np.empty(n, dtype=np.int64)
-    inputs = np.empty(EDGE_INPUTS, dtype=np.float32)
-    facts = np.empty(ANCHOR_INPUTS, dtype=np.float32)
-    hidden = np.empty(max(len(eb1), len(ab1)), dtype=np.float32)
-    out, anchor = np.empty(3, dtype=np.float32), np.empty(2, dtype=np.float32)
-    for t in range(budget + 1):
-        count = _label(x, reach, parent, label)
-        if len(trace):
-            trace[t] = x
-        if count == 1 or t == budget:
-            return t
-        if t >= late:
-            for i in range(n):
-                dx, dy = _toward(x[i, 0], x[i, 1], center[0], center[1], stride)
-                x[i, 0] += dx
-                x[i, 1] += dy
-            continue
-        if t > 0:
-            for k in range(total):
-                dx, dy = _toward(ghost[k, 0], ghost[k, 1], center[0], center[1], stride * drift)
-                ghost[k, 0] += dx
-                ghost[k, 1] += dy
-        for k in range(total):
-            out_x, out_y = ghost[k, 0] - center[0], ghost[k, 1] - center[1]
-            radius[k] = math.log1p(math.sqrt(out_x * out_x + out_y * out_y) / reach)
-        sigma = sigma0 + sigma_rate * stride * t
-        for first in range(n):
-            if label[first] != first:
-                continue
-            m = 0
-            gx, gy = 0.0, 0.0
-            known[:] = NEVER
-            for i in range(first, n):
-                if label[i] == first:
-                    members[m] = i
-                    m += 1
-                    gx += x[i, 0]
-                    gy += x[i, 1]
-                    for k in range(total):
-                        known[k] = max(known[k], depth[i, k])
-            gx, gy = gx / m, gy / m
-            ruled_out = 0.0
-            for k in range(total):
-                weight[k] = 0.0
-                if row_of[k] >= 0 and label[row_of[k]] == first:
-                    known[k] = NEVER
-                    continue
-                if known[k] == SURE:
-                    ruled_out += 1.0
-                    continue
-                best, who = _FAR, -1
-                for a in range(m):
-                    i = members[a]
-                    d2 = (ghost[k, 0] - x[i, 0]) ** 2 + (ghost[k, 1] - x[i, 1]) ** 2
-                    if d2 < best:
-                        best, who = d2, i
-                d = math.sqrt(best)
-                distance[k], nearest[k] = d, who
-                if t == 0:
-                    if d <= reach:
-                        known[k] = SURE
-                else:
-                    known[k] = max(known[k], np.float32((reach - margin - d) / sigma))
-                if known[k] == SURE:
-                    ruled_out += 1.0
-                else:
-                    z = (known[k] - depth_half) / depth_scale
-                    if z < -12.0:
-                        weight[k] = 1.0
-                    else:
-                        weight[k] = 1.0 / (1.0 + math.exp(min(z, 30.0)))
-                        ruled_out += 1.0 - weight[k]
-            for a in range(m):
-                depth[members[a]] = known
-                pull[members[a]] = 0.0
-            survival = (m + 0.5) / (m + ruled_out + 1.0)
-            away = math.hypot(center[0] - gx, center[1] - gy)
-            log_s, log_m = -math.log(survival), math.log(m) / 3.0
-            clock, far = min(t * stride / 200.0, 3.0), math.log1p(away / reach)
-            share = math.log(m / (survival * total))
-            facts[0], facts[1], facts[2], facts[3], facts[4] = log_s, clock, log_m, far, share
-            _gates(facts, aw1, ab1, aw2, ab2, hidden, anchor)
-            bx, by = _toward(gx, gy, center[0], center[1], stride)
-            speed = min(max(1.0 + anchor[0], 0.0), 1.0)
-            bx, by = bx * speed / stride, by * speed / stride
-            for k in range(total):
-                if weight[k] <= 0.0 or distance[k] >= horizon:
-                    continue
-                i, d = nearest[k], max(distance[k], 1e-9)
-                ux, uy = (ghost[k, 0] - x[i, 0]) / d, (ghost[k, 1] - x[i, 1]) / d
-                inputs[0] = max(d - reach, 0.0) / reach
-                inputs[1], inputs[3], inputs[4], inputs[6] = log_s, clock, log_m, far
-                inputs[2] = min(known[k], 3.0)
-                inputs[5] = ((center[0] - gx) * ux + (center[1] - gy) * uy) / (away + stride)
-                inputs[7], inputs[8] = radius[k], share
-                _gates(inputs, ew1, eb1, ew2, eb2, hidden, out)
-                signed = 1.0 / (1.0 + math.exp(-out[0])) - 1.0 / (1.0 + math.exp(-out[1]))
-                force = weight[k] * signed * math.exp(min(max(out[2], -10.0), 6.0))
-                pull[i, 0] += force * ux
-                pull[i, 1] += force * uy
-            ease = math.exp(min(max(anchor[1], -8.0), 4.0))
-            for a in range(m):
-                i = members[a]
-                vx, vy = bx + pull[i, 0], by + pull[i, 1]
-                size = math.hypot(vx, vy)
-                if size > 1.0:
-                    vx, vy = vx / size, vy / size
-                move[i, 0], move[i, 1] = vx, vy
-                mass[i] = ease + min(math.hypot(pull[i, 0], pull[i, 1]), 1.0)
-            _keep_links(x, members[:m], move, mass, bx, by, reach, margin, stride)
-        for i in range(n):
-            x[i, 0] += move[i, 0] * stride
-            x[i, 1] += move[i, 1] * stride
-    return budget
-
-
-@numba.njit(cache=True)
-def _keep_links(x, members, move, mass, bx, by, reach, margin, stride):  # type: ignore[no-untyped-def]
-    """Even out the velocities along strained edges of the subnet's tree; who reaches out weighs more."""
-    m = len(members)
-    if m == 1:
-        return
-    near, via = np.full(m, _FAR), np.zeros(m, dtype=np.int64)
-    done = np.zeros(m, dtype=np.bool_)
-    left, right, length = np.empty(m - 1, dtype=np.int64), np.empty(m - 1, dtype=np.int64), np.empty(m - 1)
-    current = 0
-    done[0] = True
-    for e in range(m - 1):
-        pick = -1
-        for a in range(m):
-            if done[a]:
-                continue
-            i, j = members[a], members[current]
-            d2 = (x[i, 0] - x[j, 0]) ** 2 + (x[i, 1] - x[j, 1]) ** 2
-            if d2 < near[a]:
-                near[a], via[a] = d2, current
-            if pick < 0 or near[a] < near[pick]:
-                pick = a
-        done[pick] = True
-        left[e], right[e], length[e] = members[pick], members[via[pick]], math.sqrt(near[pick])
-        current = pick
-    sums, degree, heavier = np.zeros((len(x), 2)), np.zeros(len(x)), mass.copy()
-    for turn in range(13):
-        strained, torn = False, False
-        for a in range(m):
-            sums[members[a]] = 0.0
-            degree[members[a]] = 0.0
-        for e in range(m - 1):
-            i, j = left[e], right[e]
-            then = math.hypot(
-                x[i, 0] - x[j, 0] + (move[i, 0] - move[j, 0]) * stride,
-                x[i, 1] - x[j, 1] + (move[i, 1] - move[j, 1]) * stride,
-            )
-            torn = torn or then > reach
-            if then > reach - margin and then > length[e]:
-                strained = True
-                both = mass[i] + mass[j]
-                for axis in range(2):
-                    mean = (mass[i] * move[i, axis] + mass[j] * move[j, axis]) / both
-                    sums[i, axis] += mean
-                    sums[j, axis] += mean
-                degree[i] += 1.0
-                degree[j] += 1.0
-                top = max(mass[i], mass[j])
-                heavier[i], heavier[j] = max(heavier[i], top), max(heavier[j], top)
-        if turn == 12:
-            if torn:
-                for a in range(m):
-                    move[members[a], 0], move[members[a], 1] = bx, by
-            return
-        if not strained:
-            return
-        for a in range(m):
-            i = members[a]
-            mass[i] = heavier[i]
-            if degree[i] > 0:
-                move[i, 0], move[i, 1] = sums[i, 0] / degree[i], sums[i, 1] / degree[i]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,8 +16,8 @@ BELIEFS = 5  # drift, ln sigma, ln sigma rate, half depth, ln depth scale
 class Genome:
     """The layout of a vector: gate weights, then beliefs."""
 
-    shape: GateShape = GateShape()
-    base: BeliefSpec = BeliefSpec()
+    shape: GateShape = field(default_factory=GateShape)
+    base: BeliefSpec = field(default_factory=BeliefSpec)
 
     @property
     def size(self) -> int:

@@ -1,7 +1,7 @@
 """Worlds with at most 20 UAVs flying, of three kinds, to train `phygail` in: what a subnet of any swarm can meet.
 
-whole: swarms of 20, any damage. survivors: the last of 50 to 200 UAVs, on their map. patch: a neighborhood of a swarm of
-200 or 500, alone on the map, its center up to 1 km away; brings dense rosters with few losses at any distance.
+whole: swarms of 20, any damage. survivors: the last of 50 to 200 UAVs, on their map. patch: a neighborhood of a swarm
+of 200 or 500, alone on the map, its center up to 1 km away; brings dense rosters with few losses at any distance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATCH_ROSTER = (24, 80)  # UAVs of a patch before the damage
 def draw_worlds(count: int, seed: int, *key: int | str) -> list[Scenario]:
     """Scenarios that are split, each of a random kind; equal keys give equal worlds."""
     rng = generator(seed, "worlds", *key)
-    names, shares = zip(*KINDS, strict=True)
+    names, shares = [name for name, _ in KINDS], [share for _, share in KINDS]
     worlds: list[Scenario] = []
     while len(worlds) < count:
         kind = str(rng.choice(names, p=shares))
