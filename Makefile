@@ -9,10 +9,10 @@ export OMP_NUM_THREADS ?= 1
 .PHONY: demo test test-slow test-paper lint type docs bench clean
 
 demo: .venv/light
-	$(BIN)/phygail recover --uavs 200 --damage 0.6 --seed 3 --methods sidr,reach,convex --picture out/demo.png
+	$(BIN)/phygail recover --uavs 200 --damage 0.6 --seed 3 --methods sidr,phygail,convex --picture out/demo.png
 
 test: lint type
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-slow: .venv/full
 	$(BIN)/python -m pytest -m slow

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from phygail.swarm.episode import Episode
     from phygail.swarm.scenario import Scenario
 
-FAVORITES = ("sidr", "reach", "convex")  # flown unless methods are named
+FAVORITES = ("sidr", "phygail", "convex")  # flown unless methods are named
 MOVIES = (".gif", ".mp4")
 PICTURES = (".png", *MOVIES)
 _SWARM, _RATIO = 200, 0.5  # what is flown when nothing is said
@@ -55,7 +55,7 @@ class Recover:
     seed: Count = 0
     """Of what is drawn."""
     methods: Annotated[str | None, tyro.conf.arg(metavar="NAMES", help_behavior_hint="")] = None
-    """Names separated by commas, or all; sidr,reach,convex unless given."""
+    """Names separated by commas, or all; sidr,phygail,convex unless given."""
     safety: Safety = "off"
     """Filter every command so that no new contact can happen."""
     policy: Policy = None

@@ -35,8 +35,8 @@ class Phygail(SubnetMethod):
     """v_i = v_max (speed_S toward c + sum of S (w_att - w_rep) unit(ghost - p_i)), links of the subnet kept.
 
     The gates read what a subnet knows about itself and each lost teammate (`perception.lost`). Two parts are not
-    learned: links of the subnet's tree are kept (`methods.links`), and from t >= 0.55 W on everybody flies to the center,
-    the late phase of METHODS 3.3; a flight that gets there carries the flag `late-phase`.
+    learned: links of the subnet's tree are kept (`methods.links`), and from t >= 0.55 W on everybody flies to the
+    center, the late phase of METHODS 3.3; a flight that gets there carries the flag `late-phase`.
     """
 
     name = "phygail"

@@ -1,0 +1,219 @@
+"""Beliefs about lost teammates: hand-worked numbers, scope, an oracle for the nearest member."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phygail.perception.lost import ANCHOR_FEATURES, EDGE_FEATURES, NEVER, SURE, Beliefs, BeliefSpec
+from phygail.perception.view import Observer, Scope
+from phygail.swarm.scenario import D4, draw_scenario, make_scenario, transform
+from phygail.swarm.state import SwarmState
+
+SPEC = BeliefSpec(drift=0.5, sigma_m=3.0, sigma_rate=0.05, depth_half=1.0, depth_scale=0.4)
+# A and B survive, C between them does not: A (0), B (300) and C (70) on a line, the center in the middle.
+LINE = make_scenario("line", [[0.0, 0.0], [300.0, 0.0], [70.0, 0.0]], [2], center=[150.0, 0.0], budget_steps=900)
+
+
+def views(scenario, positions=None, step=0):
+    spots = scenario.spots if positions is None else np.array(positions, dtype=float)
+    return Observer(scenario).observe(SwarmState(scenario, spots.copy(), np.zeros_like(spots), step), Scope.SUBNET)
+
+
+def logistic(depth, spec=SPEC):
+    return 1 / (1 + math.exp((depth - spec.depth_half) / spec.depth_scale))
+
+
+def sort(edges):
+    """(receiver, direction, weight, features) in an order of their own."""
+    order = np.lexsort((edges.features[:, 0], edges.direction[:, 1], edges.direction[:, 0], edges.receiver))
+    return edges.receiver[order], edges.direction[order], edges.weight[order], edges.features[order]
+
+
+# --- by hand ---
+
+
+def test_two_singletons_at_the_start():
+    """A hears nothing from C 70 m away: gone. B is 230 m from C's spot and cannot know; A and B are too far apart."""
+    seen = Beliefs(SPEC).observe(views(LINE))
+    assert seen.receiver.tolist() == [1]
+    np.testing.assert_allclose(seen.direction, [[-1.0, 0.0]])
+    open_weight = logistic(-3.0)  # never near
+    np.testing.assert_allclose(seen.weight, [open_weight], rtol=1e-5)
+    survival = np.array([1.5 / (2 + (1 - open_weight) + 1), 1.5 / (1 + 2 * (1 - open_weight) + 1)])
+    away = math.log1p(150 / 120)
+    share = np.log(1 / (survival * 3))
+    anchors = np.stack([-np.log(survival), [0, 0], [0, 0], [away, away], share], axis=1)
+    np.testing.assert_allclose(seen.anchors, anchors, atol=1e-5)
+    wanted = [110 / 120, anchors[1, 0], -3, 0, 0, 150 / 151, away, math.log1p(80 / 120), share[1]]
+    np.testing.assert_allclose(seen.features, [wanted], atol=1e-5)
+    assert seen.features.shape[1] == len(EDGE_FEATURES)
+    assert seen.anchors.shape[1] == len(ANCHOR_FEATURES)
+    assert seen.features.dtype == seen.anchors.dtype == np.float32
+
+
+def test_who_is_silent_in_range_at_the_start_is_gone_for_good():
+    beliefs = Beliefs(SPEC)
+    beliefs.observe(views(LINE))
+    assert [depth[2] for depth in beliefs._depths.values()] == [SURE, NEVER]
+    later = beliefs.observe(views(LINE, [[-60.0, 0.0], [300.0, 0.0]], 1))  # A sees C's spot at 130 m now
+    assert later.receiver.tolist() == [1]
+
+
+def test_ghosts_fly_to_the_center_at_the_drift_and_grow_deep():
+    """Four steps of 0.5 m: B is expected at 298 m. A, at 185 m, is 113 m away: (119 - 113) / (3 + 0.05 * 4) deep."""
+    beliefs = Beliefs(SPEC)
+    beliefs.observe(views(LINE))
+    seen = beliefs.observe(views(LINE, [[185.0, 0.0], [300.0, 500.0]], 4))
+    np.testing.assert_allclose(beliefs._ghosts, [[2.0, 0.0], [298.0, 0.0], [72.0, 0.0]])
+    assert seen.receiver.tolist() == [0]
+    depth = 6 / 3.2
+    np.testing.assert_allclose(seen.weight, [logistic(depth)], rtol=1e-5)
+    np.testing.assert_allclose(seen.features[0, [0, 2, 3]], [0.0, depth, 4 / 200], atol=1e-6)
+
+
+def test_ghosts_stop_at_the_center():
+    beliefs = Beliefs(BeliefSpec(drift=1.0))
+    beliefs.observe(views(LINE, step=500))
+    np.testing.assert_allclose(beliefs._ghosts, np.tile([150.0, 0.0], (3, 1)))
+
+
+def test_depth_never_shrinks():
+    beliefs = Beliefs(SPEC)
+    beliefs.observe(views(LINE))
+    near = beliefs.observe(views(LINE, [[185.0, 0.0], [300.0, 500.0]], 4))
+    gone = beliefs.observe(views(LINE, [[100.0, 0.0], [300.0, 500.0]], 4))
+    np.testing.assert_array_equal(gone.weight, near.weight)
+    assert gone.features[0, 0] > near.features[0, 0]
+
+
+def test_beliefs_are_united_on_a_merge_and_members_have_no_ghost():
+    """UAV 0 looked where UAV 2 (damaged) is expected; after it meets UAV 1 both know, and no member is lost."""
+    spec = BeliefSpec(drift=0.0, sigma_m=3.0, sigma_rate=0.0)
+    layout = [[0.0, 0.0], [0.0, 500.0], [200.0, 0.0], [900.0, 900.0]]
+    scenario = make_scenario("merge", layout, [2], center=[0.0, 200.0], budget_steps=900)
+    far = [900.0, 900.0]
+    beliefs = Beliefs(spec)
+    beliefs.observe(views(scenario))
+    looked = beliefs.observe(views(scenario, [[90.0, 0.0], [0.0, 500.0], far], 1))
+    assert looked.receiver.tolist() == [0]  # 110 m: (119 - 110) / 3 = 3 deep
+    np.testing.assert_allclose(looked.weight, logistic(3.0, spec), rtol=1e-5)
+    together = beliefs.observe(views(scenario, [[0.0, 100.0], [0.0, 200.0], far], 2))
+    assert together.receiver.tolist() == [0]  # only UAV 2, from its nearest member; nothing of UAV 0 and 1
+    np.testing.assert_allclose(together.weight, looked.weight)
+    apart = beliefs.observe(views(scenario, [[900.0, 500.0], [0.0, 0.0], far], 3))  # UAV 1 kept it; UAV 0 is lost again
+    others = apart.weight[apart.receiver == 1]
+    np.testing.assert_allclose(
+        sorted(others), sorted([logistic(3.0, spec), logistic(119 / 3, spec)]), rtol=1e-4, atol=1e-9
+    )
+
+
+def test_beliefs_of_subnets_that_no_longer_exist_are_dropped():
+    beliefs = Beliefs(SPEC)
+    for step in range(5):
+        beliefs.observe(views(LINE, step=step))
+    assert len(beliefs._depths) == 2
+
+
+# --- scope ---
+
+
+def drifting(scenario, steps, seed=0):
+    """Positions of a swarm whose UAVs wander toward the center, one array per step."""
+    rng = np.random.default_rng(seed)
+    x = scenario.spots.copy()
+    for _ in range(steps):
+        yield x.copy()
+        x = x + 0.02 * (scenario.center - x) + rng.normal(0, 2.0, x.shape)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_subnet_alone_believes_what_all_at_once_believe(seed):
+    scenario = draw_scenario(60, 0.6, np.random.default_rng(seed))
+    together, alone = Beliefs(SPEC), Beliefs(SPEC)
+    for step, positions in enumerate(drifting(scenario, 12, seed)):
+        seen = views(scenario, positions, step)
+        everybody = sort(together.observe(seen))
+        for rows, view in zip(seen.rows, list(seen), strict=True):
+            receiver, *values = sort(alone.observe(view.alone()))
+            mine = np.isin(everybody[0], rows)
+            assert np.array_equal(rows[receiver], everybody[0][mine])
+            for a, b in zip(values, everybody[1:], strict=True):
+                np.testing.assert_allclose(a, b[mine], atol=1e-6)
+
+
+def test_uavs_of_other_subnets_do_not_change_a_subnets_edges():
+    layout = np.array([[0.0, 0.0], [80.0, 0.0], [230.0, 0.0], [600.0, 0.0], [680.0, 0.0]])
+    scenario = make_scenario("scope", layout, [2], center=[300.0, 0.0], budget_steps=900)
+    calm, wild = Beliefs(SPEC), Beliefs(SPEC)
+    for t in range(15):
+        near = layout[:2] + np.array([t, 0.0])
+        a = calm.observe(views(scenario, [*near, *layout[3:]], t))
+        b = wild.observe(views(scenario, [*near, [600.0 + 40 * math.sin(t), 30.0 * t], [900.0, -20.0 * t]], t))
+        home, same = a.receiver < 2, b.receiver < 2
+        assert home.any()
+        assert np.array_equal(a.features[home], b.features[same])
+        assert np.array_equal(a.direction[home], b.direction[same])
+        assert np.array_equal(a.weight[home], b.weight[same])
+
+
+@pytest.mark.parametrize("element", range(1, 8))
+def test_turned_scenes_have_the_same_features_and_turned_directions(element):
+    scenario = draw_scenario(40, 0.6, np.random.default_rng(5))
+    turned = transform(scenario, element)
+    plain, other = Beliefs(SPEC), Beliefs(SPEC)
+    for step, positions in enumerate(drifting(scenario, 4)):
+        there = (positions - scenario.center) @ D4[element].T + scenario.center
+        a, b = plain.observe(views(scenario, positions, step)), other.observe(views(turned, there, step))
+        assert np.array_equal(np.sort(a.receiver), np.sort(b.receiver))
+        forth = np.lexsort((a.features[:, 0].round(4), a.receiver))
+        back = np.lexsort((b.features[:, 0].round(4), b.receiver))
+        np.testing.assert_allclose(a.features[forth], b.features[back], atol=1e-4)
+        np.testing.assert_allclose(a.direction[forth] @ D4[element].T, b.direction[back], atol=1e-6)
+
+
+def test_more_teammates_far_away_show_only_in_the_estimates_of_the_subnet():
+    """PH-11: a larger roster adds no edge; of the features only survival and share know how many there are."""
+    near = draw_scenario(30, 0.5, np.random.default_rng(2))
+    far = np.random.default_rng(3).uniform(5000, 6000, (400, 2))
+    large = make_scenario("large", np.vstack([near.layout, far]), near.damaged.tolist(), center=near.center.tolist())
+    n = len(near.alive)
+    a, b = Beliefs(SPEC).observe(views(near)), Beliefs(SPEC).observe(views(large))
+    mine = sort(b)[0] < n
+    for plain, crowded in zip(sort(a)[:3], sort(b)[:3], strict=True):
+        np.testing.assert_array_equal(plain, crowded[mine])
+    names = np.array(EDGE_FEATURES)
+    same = ~np.isin(names, ["-ln survival", "ln share"])
+    np.testing.assert_array_equal(sort(a)[3][:, same], sort(b)[3][mine][:, same])
+    np.testing.assert_allclose(sort(a)[3][:, 1], sort(b)[3][mine][:, 1], atol=0.05)
+
+
+# --- oracle ---
+
+
+@given(seed=st.integers(0, 10_000), uavs=st.integers(3, 40), step=st.integers(0, 60))
+@settings(max_examples=40, deadline=None)
+def test_the_nearest_members_are_those_of_a_brute_force_search(seed, uavs, step):
+    rng = np.random.default_rng(seed)
+    layout = rng.uniform(0, 700, (uavs, 2))
+    damaged = rng.permutation(uavs)[: rng.integers(0, uavs - 1)].tolist()
+    scenario = make_scenario("oracle", layout, damaged, center=[350.0, 350.0], budget_steps=900)
+    seen = views(scenario, scenario.spots + rng.normal(0, 20, scenario.spots.shape), step)
+    beliefs = Beliefs(SPEC)
+    beliefs._advance(seen)
+    depths = beliefs._recall(seen)
+    depths[rng.random(depths.shape) < 0.2] = SURE
+    subnet, spot, row, distance = beliefs._nearest(seen, depths)
+    found = {(s, k): (r, d) for s, k, r, d in zip(*(a.tolist() for a in (subnet, spot, row, distance)), strict=True)}
+    assert len(found) == len(subnet)
+    wanted = {}
+    for label, rows in enumerate(seen.rows):
+        for k in set(range(uavs)) - set(seen.members[rows].tolist()):
+            away = np.linalg.norm(seen.positions[rows] - beliefs._ghosts[k], axis=1)
+            if depths[label, k] < SURE and away.min() < SPEC.horizon_m:
+                wanted[label, k] = (rows[away.argmin()], away.min())
+    assert found.keys() == wanted.keys()
+    for key, (member, away) in wanted.items():
+        assert found[key] == (member, pytest.approx(away))

@@ -1,0 +1,117 @@
+"""Runs of `phygail train phygail`: begun, stopped, resumed, and what they leave on disk."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("numba")
+
+from phygail.cli.main import main
+from phygail.config import InputError
+from phygail.methods.base import make_method, run_episode
+from phygail.models.gate_export import export_gates, load_gate_weights
+from phygail.training.evolve_run import (
+    BEST,
+    CLONE,
+    LATEST,
+    VALIDATION_SEED,
+    EvolveConfig,
+    evolve,
+    make_world,
+    resume_evolution,
+    start_evolution,
+    validation_cells,
+)
+from phygail.training.flights import fly_policy
+from phygail.training.log import read_log
+from phygail.training.worlds import draw_worlds
+
+pytestmark = pytest.mark.xdist_group("numba")  # compile once: see the Makefile
+
+TINY = EvolveConfig(
+    seed=123_456, generations=4, population=4, worlds=3, validate_every=2, validation_sizes=(20,),
+    validation_damage=(0.5, 0.7), validation_cases=2, clone_worlds=3, clone_passes=2,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was never disturbed."""
+    folder = tmp_path_factory.mktemp("evolve") / "whole"
+    evolve(start_evolution(folder, TINY, "phygail train phygail --out whole"))
+    return folder
+
+
+def test_stopped_and_resumed_is_the_same_as_undisturbed(finished: Path, tmp_path: Path) -> None:
+    evolve(start_evolution(tmp_path / "run", TINY), until=2)
+    evolve(resume_evolution(tmp_path / "run"), workers=2)
+    for name in (CLONE, BEST, LATEST):
+        assert (tmp_path / "run" / name).read_bytes() == (finished / name).read_bytes()
+    assert read_log(tmp_path / "run") == read_log(finished)
+
+
+def test_log_counts_generations_and_validates_every_second(finished: Path) -> None:
+    entries = read_log(finished)
+    assert [entry["epoch"] for entry in entries] == [1, 2, 3, 4]
+    assert ["validation" in entry for entry in entries] == [False, True, False, True]
+    assert (finished / "curves.png").stat().st_size > 0
+
+
+def test_best_is_the_validated_policy_with_the_fewest_steps_over_the_clone(finished: Path) -> None:
+    config = load_gate_weights(finished / BEST)[3]
+    scores = [entry["validation"]["over_clone"] for entry in read_log(finished) if "validation" in entry]
+    assert config["validation"]["over_clone"] == min(scores)
+    assert config["training"]["seed"] == TINY.seed
+    assert config["command"] == "phygail train phygail --out whole"
+
+
+def test_validation_compares_with_the_clone_by_swarm_size(finished: Path) -> None:
+    steps = {}
+    for name in (CLONE, LATEST):
+        vector, shape, belief, _ = load_gate_weights(finished / name)
+        steps[name] = [fly_policy(world, vector, shape, belief) for cell in validation_cells(TINY) for world in cell]
+    told = read_log(finished)[-1]["validation"]
+    assert told["over_clone"] == pytest.approx(np.mean(steps[LATEST]) / np.mean(steps[CLONE]))
+    assert told["mean_steps"] == pytest.approx(np.mean(steps[LATEST]))
+
+
+def test_exported_policy_flies_as_it_was_trained(finished: Path, tmp_path: Path) -> None:
+    vector, shape, belief, _ = load_gate_weights(finished / LATEST)
+    policy = export_gates(finished / LATEST, tmp_path / "policy.onnx")
+    for scenario in draw_worlds(3, 9, "export"):
+        flown = run_episode(scenario, make_method("phygail", policy=policy)).steps
+        assert abs(flown - fly_policy(make_world(scenario), vector, shape, belief)) <= 1
+
+
+def test_a_folder_with_a_run_is_not_begun_again(finished: Path) -> None:
+    with pytest.raises(InputError, match="holds a run already"):
+        start_evolution(finished, TINY)
+
+
+def test_what_is_no_run_is_not_resumed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no run of phygail to resume"):
+        resume_evolution(tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"population": 5}, {"population": 2}, {"worlds": 0}, {"belief_spread": (1.0,)}])
+def test_settings_without_meaning_are_refused(change: dict[str, object]) -> None:
+    with pytest.raises(InputError):
+        EvolveConfig(**change)  # type: ignore[arg-type]
+
+
+def test_nothing_is_trained_or_validated_on_reporting_seeds() -> None:
+    assert EvolveConfig().seed > 1000
+    assert VALIDATION_SEED > 1000
+
+
+def test_command_resumes_and_keeps_its_settings(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "phygail", "--resume", str(finished)]) == 0
+    assert "of its clone's steps" in capsys.readouterr().err
+    assert main(["train", "phygail", "--resume", str(finished), "--seed", "3"]) == 2
+    assert main(["train", "phygail"]) == 2
+    assert json.loads((finished / "config.json").read_text())["config"]["generations"] == 4
