@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import expit
 
 EDGE_INPUTS = 9  # per lost teammate (`perception.lost.EDGE_FEATURES`)
 EDGE_OUTPUTS = 3  # logits of the attraction and the repulsion gate, log strength
@@ -60,7 +61,7 @@ def evaluate_edges(layers: tuple[np.ndarray, ...], features: np.ndarray) -> np.n
 def edge_parts(layers: tuple[np.ndarray, ...], features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(E,) w_att - w_rep in (-1, 1), (E,) S > 0."""
     out = np.maximum(features @ layers[0] + layers[1], 0.0) @ layers[2] + layers[3]
-    signed = 1.0 / (1.0 + np.exp(-out[:, 0])) - 1.0 / (1.0 + np.exp(-out[:, 1]))
+    signed = expit(out[:, 0]) - expit(out[:, 1])
     return signed, np.exp(np.clip(out[:, 2], *STRENGTH_LIMITS))
 
 
