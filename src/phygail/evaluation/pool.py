@@ -35,6 +35,7 @@ ONE_THREAD = dict.fromkeys(
 MOST_LOSSES = 3  # workers that one episode may take down before it is entered as an error
 MOST_FALSE_STARTS = 3  # workers in a row that may die before they are ready
 HANG_GRACE_S = 60.0  # beyond the timeout: drawing the scenario and one long step
+_LANDING_S = 10.0  # how long episodes in the air are waited for when the run is refused
 _AHEAD = 2  # tasks a worker holds, so that it does not idle while rows are written
 TICK_S = 0.5
 _WORKER_MARK = "PHYGAIL_WORKER"
@@ -144,6 +145,7 @@ class Pool(ABC, Generic[AnyWorker]):
         self._workers: list[AnyWorker] = []
         self._losses: Counter[Task] = Counter()
         self._false_starts = 0
+        self._refusal = ""
 
     @abstractmethod
     def _hire(self) -> AnyWorker:
@@ -163,6 +165,7 @@ class Pool(ABC, Generic[AnyWorker]):
         self._job = job
         self._losses.clear()  # tasks of an earlier job have the same numbers
         self._false_starts = 0
+        self._refusal = ""
         self._agenda = _Agenda(())
         self._fill_up(len(job.cases.ids()) * len(job.methods))
         while not any(w.ready for w in self._workers):
@@ -173,6 +176,16 @@ class Pool(ABC, Generic[AnyWorker]):
         while len(self._agenda) or any(w.tasks for w in self._workers):
             self._fill_up(len(self._agenda))
             self._distribute()
+            if results := self._collect():
+                yield results
+            if self._refusal:
+                yield from self._last_results()
+                raise RefusedError(self._refusal)
+
+    def _last_results(self) -> Iterator[list[Result]]:
+        """What is in the air when a task is refused may still land: a finished row is never thrown away."""
+        deadline = time.monotonic() + _LANDING_S
+        while any(w.tasks for w in self._workers) and time.monotonic() < deadline:
             if results := self._collect():
                 yield results
 
@@ -198,14 +211,20 @@ class Pool(ABC, Generic[AnyWorker]):
         """Wait for news; replace workers that died or hang."""
         results: list[Result] = []
         for worker, message in self._hear():
-            if message is None:
+            if message is None and self._refusal:
+                worker.tasks.clear()
+            elif message is None:
                 self._replace(worker, verdict=f"{ERROR}WorkerLost", chances=MOST_LOSSES)
             elif isinstance(message, Refusal):
-                raise RefusedError(message.message)
+                if not worker.ready:
+                    raise RefusedError(message.message)
+                self._refusal = self._refusal or message.message
+                worker.tasks.clear()  # it may have stopped; what it still says is heard
             elif isinstance(message, Ready):
                 worker.ready, self._false_starts = True, 0
             elif isinstance(message, Result):
-                worker.finish()
+                if worker.tasks:
+                    worker.finish()
                 results.append(message)
         self._end_hanging()
         return results

@@ -3,8 +3,8 @@
 Inside the intra-subnet scope: the roster was shared before the damage, positions are those of one's own subnet. A
 teammate that is not a member is *lost*. Whoever was in radio range at t = 0 and silent is gone. Of everybody else a
 subnet expects that it flies toward the center as it does itself; how deep that expected place, the *ghost*, has been
-inside the area that the subnet covers, measured in how far off the expectation may be, says how unlikely the teammate is
-to be alive.
+inside the area that the subnet covers, measured in how far off the expectation may be, says how unlikely the teammate
+is to be alive.
 """
 
 from __future__ import annotations
