@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from phygail.methods.base import SubnetMethod, register
@@ -17,8 +19,12 @@ def aggregating(view: SubnetView | SubnetViews) -> bool:
     Two hollow subnets can both be centered on c without touching (1 of 30 cases at N=100); after t_wait everybody
     flies to c individually, which always ends in one network.
     """
-    # 1e-9: 0.55 * 400 is 220.00000000000003 in floating point.
-    return view.step >= AGGREGATE_AFTER * view.mission.width_m - 1e-9
+    return view.step >= aggregation_step(view.mission.width_m)
+
+
+def aggregation_step(width_m: float) -> int:
+    """The first step of the late phase on a map of this width."""
+    return math.ceil(AGGREGATE_AFTER * width_m - 1e-9)  # 0.55 * 400 is 220.00000000000003 in floating point
 
 
 @register

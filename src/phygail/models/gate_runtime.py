@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from phygail.config import InputError
-from phygail.models.runtime import open_session
+from phygail.models.runtime import open_policy, read_policy
 from phygail.perception.lost import BeliefSpec, LostEdges
 
 KIND = "phygail"  # of weight and policy files
@@ -29,12 +29,8 @@ class GatePolicy:
 
     def __init__(self, content: bytes, name: str = "policy") -> None:
         self.name = name
-        self._session = open_session(content, name)
-        self.card: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
         remedy = "name a file written by `phygail export` from weights of `phygail train phygail`"
-        for key, wanted in (("kind", KIND), ("version", str(VERSION))):
-            if self.card.get(key) != wanted:
-                raise InputError(f"the policy {name} has {key} {self.card.get(key)!r}, not {wanted!r}: {remedy}")
+        self._session, self.card = open_policy(content, name, KIND, VERSION, remedy)
         try:
             self.belief = BeliefSpec(**json.loads(self.card["belief"]))
         except (KeyError, TypeError, ValueError):
@@ -53,8 +49,4 @@ class GatePolicy:
 @functools.lru_cache(maxsize=8)
 def load_gates(path: Path) -> GatePolicy:
     """The policy in a file, loaded once per process."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read the policy {path}: {error.strerror or error}") from None
-    return GatePolicy(content, str(path))
+    return GatePolicy(read_policy(path), str(path))

@@ -29,12 +29,8 @@ class Policy:
 
     def __init__(self, content: bytes, name: str = "policy") -> None:
         self.name = name
-        self._session = open_session(content, name)
-        self.card: dict[str, str] = dict(self._session.get_modelmeta().custom_metadata_map)
         remedy = "name a file written by `phygail export` of this version"
-        for key, wanted in (("kind", KIND), ("version", str(VERSION))):
-            if self.card.get(key) != wanted:
-                raise InputError(f"the policy {name} has {key} {self.card.get(key)!r}, not {wanted!r}: {remedy}")
+        self._session, self.card = open_policy(content, name, KIND, VERSION, remedy)
         try:
             self.graph_spec = GraphSpec(**json.loads(self.card["graph"]))
         except (KeyError, TypeError, ValueError):
@@ -50,14 +46,28 @@ class Policy:
 @functools.lru_cache(maxsize=8)
 def load_policy(path: Path) -> Policy:
     """The policy in a file, loaded once per process."""
+    return Policy(read_policy(path), str(path))
+
+
+def read_policy(path: Path) -> bytes:
+    """The content of a policy file, or one clear line."""
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read the policy {path}: {error.strerror or error}") from None
-    return Policy(content, str(path))
 
 
-def open_session(content: bytes, name: str) -> Any:
+def open_policy(content: bytes, name: str, kind: str, version: int, remedy: str) -> tuple[Any, dict[str, str]]:
+    """(session, card) of a policy of this kind and version; others are refused."""
+    session = _open_session(content, name)
+    card: dict[str, str] = dict(session.get_modelmeta().custom_metadata_map)
+    for key, wanted in (("kind", kind), ("version", str(version))):
+        if card.get(key) != wanted:
+            raise InputError(f"the policy {name} has {key} {card.get(key)!r}, not {wanted!r}: {remedy}")
+    return session, card
+
+
+def _open_session(content: bytes, name: str) -> Any:
     """A session with one thread: episodes run in parallel, and one UAV has one core."""
     import onnxruntime
 

@@ -23,7 +23,7 @@ import safetensors.numpy
 from phygail import __version__
 from phygail.config import InputError
 from phygail.files import make_folder, read_text, whole_file, write_text
-from phygail.methods.sidr import AGGREGATE_AFTER
+from phygail.methods.sidr import aggregation_step
 from phygail.models.gate_export import save_gates
 from phygail.rng import generator
 from phygail.swarm.scenario import Scenario, draw_scenario
@@ -174,7 +174,7 @@ def validation_cells(config: EvolveConfig) -> list[list[World]]:
 
 def make_world(scenario: Scenario) -> World:
     """A scenario for the compiled loop; the late phase starts as in `methods.phygail`."""
-    return World.of(scenario, int(np.ceil(AGGREGATE_AFTER * scenario.width_m - 1e-9)))
+    return World.of(scenario, aggregation_step(scenario.width_m))
 
 
 def _validate(run: EvolveRun, cells: Sequence[list[World]], clone: np.ndarray, pool: ThreadPoolExecutor) -> Entry:
