@@ -144,6 +144,31 @@ def test_the_warm_start_moves_the_mean_and_is_told(database, tmp_path):
     assert torch.equal(run.learner.actor.mean[-1].weight, resumed.actor.mean[-1].weight)
 
 
+def test_a_run_can_begin_with_the_networks_of_another(undisturbed, database, tmp_path):
+    """Networks are inherited; optimizers, epoch and exploration noise are new; what made them is told."""
+    config = override(TINY, ["map_scale=5", "initial_log_std=-1"])
+    run = start_run(tmp_path / "second", database, config, first=undisturbed)
+    before, fresh = resume_run(undisturbed).learner, make_learner(config)
+    for name in ("critic", "discriminator"):
+        inherited, theirs = run.learner.networks[name].state_dict(), before.networks[name].state_dict()
+        assert all(torch.equal(inherited[key], theirs[key]) for key in theirs)
+    assert torch.equal(run.learner.actor.mean[-1].weight, before.actor.mean[-1].weight)
+    assert torch.equal(run.learner.actor.log_std[-1].bias, fresh.actor.log_std[-1].bias)
+    assert run.learner.epoch == 0
+    assert not run.learner.optimizers["actor"].state_dict()["state"]
+    assert run.facts["first"]["epoch"] == before.epoch
+    again = resume_run(tmp_path / "second")
+    assert torch.equal(again.learner.actor.mean[-1].weight, before.actor.mean[-1].weight)
+
+
+def test_a_run_begins_only_with_networks_that_fit(undisturbed, database, tmp_path):
+    with pytest.raises(InputError, match="another shape"):
+        start_run(tmp_path, database, override(TINY, ["width=16"]), first=undisturbed)
+    with pytest.raises(InputError, match="needs no warm start"):
+        start_run(tmp_path, database, override(TINY, ["clone_passes=1"]), first=undisturbed)
+    assert not list(tmp_path.iterdir())
+
+
 CHILD = """
 import sys
 from pathlib import Path

@@ -31,6 +31,7 @@ class TrainPhygail:
       phygail train phygail-paper --experts experts/paper.h5 --profile cpu --out runs/paper
       phygail train phygail-paper --resume runs/paper
       phygail train phygail-paper --experts experts/paper.h5 --out runs/no-gail --set w_il=0 --set epochs=200
+      phygail train phygail-paper --experts experts/paper.h5 --start-from runs/paper --out runs/wide --set map_scale=5
       phygail train phygail-paper --curves runs/paper
     """
 
@@ -50,6 +51,8 @@ class TrainPhygail:
     """Equal seeds give equal weights."""
     warm_start: Count = 0
     """Passes of behavior cloning over the expert frames before learning; told beside the weights."""
+    start_from: Folder = None
+    """Folder of a run whose networks this one begins with; noise and optimizers are new; told beside the weights."""
     set: Settings = ()
     """Any other setting, e.g. gamma=0.98, graph=no-center, layer=gat; may be repeated."""
     stop_after: MaybeCount = None
@@ -87,12 +90,15 @@ class TrainPhygail:
         flags = {"epochs": self.epochs, "seed": self.seed, "clone_passes": self.warm_start or None}
         settings = [f"{name}={value}" for name, value in flags.items() if value is not None] + list(self.set)
         if self.resume is not None:
-            if settings:
-                raise InputError(f"--resume keeps the settings of the run: leave {settings[0]} out or start a new run")
+            given = settings or (["--start-from"] if self.start_from else [])
+            if given:
+                raise InputError(f"--resume keeps the settings of the run: leave {given[0]} out or start a new run")
             return resume_run(self.resume, self.experts)
         assert self.out is not None
         if self.experts is None:
             raise InputError("no expert database: give --experts FILE.h5; phygail experts --out FILE.h5 builds one")
         config = override(PROFILES.get(self.profile), settings)
         command = shlex.join(["phygail", *sys.argv[1:]])
-        return start_run(self.out, self.experts, config, profile=self.profile, command=command)
+        return start_run(
+            self.out, self.experts, config, first=self.start_from, profile=self.profile, command=command
+        )  # fmt: skip

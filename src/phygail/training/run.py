@@ -54,26 +54,56 @@ class Run:
     facts: Mapping[str, Any]
 
 
-def start_run(folder: Path, database: Path, config: TrainConfig, *, profile: str = "", command: str = "") -> Run:
+def start_run(
+    folder: Path,
+    database: Path,
+    config: TrainConfig,
+    *,
+    first: Path | None = None,
+    profile: str = "",
+    command: str = "",
+) -> Run:
     """Begin a run in a folder that holds none.
 
     Args:
         folder: Where it will live.
         database: HDF5 file of `phygail experts`.
         config: Settings.
+        first: Folder of a run whose networks this one begins with; noise and optimizers begin anew.
         profile: Name of the profile they come from. command: How a user repeats it.
     """
     if (folder / CONFIG).exists():
         raise InputError(f"{folder} holds a run already: continue it with --resume {folder} or choose another --out")
     experts = open_experts(database)
-    about = {
+    about: dict[str, Any] = {
         "kind": KIND, "package": __version__, "profile": profile, "command": command,
         "experts": {"file": str(database), "content_sha256": str(experts.about["content_sha256"])},
         "config": asdict(config),
     }  # fmt: skip
+    began = None
+    if first is not None:
+        began, about["first"] = _inherit(first, config)
     make_folder(folder)
     write_text(folder / CONFIG, json.dumps(about, indent=1) + "\n")
-    return _open(folder, about, config, experts)
+    return _open(folder, about, config, experts, began)
+
+
+def _inherit(folder: Path, config: TrainConfig) -> tuple[Learner, dict[str, Any]]:
+    """A learner of `config` with the networks of another run, and what made those."""
+    if config.clone_passes:
+        raise InputError("a run that begins with trained networks needs no warm start: leave --warm-start out")
+    about = _read_about(folder)
+    before, learner = make_learner(from_json(about["config"])), make_learner(config)
+    load_state(folder, before)
+    noise = {key: value.clone() for key, value in learner.actor.log_std.state_dict().items()}
+    for name, network in learner.networks.items():
+        try:
+            network.load_state_dict(before.networks[name].state_dict())
+        except RuntimeError:
+            raise InputError(f"the {name} of the run {folder} has another shape: keep its layer and width") from None
+    learner.actor.log_std.load_state_dict(noise)
+    told = ("command", "experts", "config", "first")
+    return learner, {"epoch": before.epoch, **{key: about[key] for key in told if key in about}}
 
 
 def resume_run(folder: Path, database: Path | None = None) -> Run:
@@ -99,9 +129,11 @@ def open_experts(database: Path) -> ExpertSet:
     return experts
 
 
-def _open(folder: Path, about: Mapping[str, Any], config: TrainConfig, experts: ExpertSet) -> Run:
-    """A fresh learner, filled with the saved state; without one, warm-started if asked for."""
-    learner = make_learner(config)
+def _open(
+    folder: Path, about: Mapping[str, Any], config: TrainConfig, experts: ExpertSet, began: Learner | None = None
+) -> Run:
+    """A fresh learner (or the one it began with), filled with the saved state; without one, warm-started if asked."""
+    learner = began or make_learner(config)
     if (folder / STATE).exists():
         load_state(folder, learner)
     else:
@@ -111,7 +143,7 @@ def _open(folder: Path, about: Mapping[str, Any], config: TrainConfig, experts: 
             write_text(folder / "clone.json", json.dumps({"mean_squared_error": errors}) + "\n")
         save_state(folder, learner)
     validation = tuple(spread(experts.held_out.scenarios, config.validation_cases))
-    facts = {key: about[key] for key in ("package", "profile", "command", "experts")}
+    facts = {key: about[key] for key in ("package", "profile", "command", "experts", "first") if key in about}
     return Run(folder, config, experts, validation, learner, facts)
 
 
