@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ _NEEDED = (
 
 
 def draw_curves(rows: pl.DataFrame, path: Path) -> None:
-    """Convergence rate, mean recovery time and contacts over the share of UAVs lost; one column of panels per N.
+    """Convergence rate, mean recovery time (log axis) and contacts over the share of UAVs lost; one column per N.
 
     Failures enter with the whole budget as their time (METHODS 2.6). Bands are 95 % confidence
     intervals over cases: of a mean by 1.96 standard errors, of a rate by Wilson. The dashed line is the mean bound.
@@ -78,7 +78,10 @@ def curves_figure(rows: pl.DataFrame) -> Figure:
             _add_curve(time, mine, style, mean_interval, "time_s")
             _add_curve(contacts, mine, style, mean_interval, "contact_events_per_uav")
         rate.set_ylim(-0.04, 1.06)
-        time.set_ylim(bottom=0)
+        time.set_yscale("log", nonpositive="clip")  # methods differ by factors
+        _plain_log_ticks(time)
+        least = here.filter(pl.col("time_s") > 0).group_by("name", "lost").agg(pl.col("time_s").mean())["time_s"].min()
+        time.set_ylim(bottom=0.5 * cast("float", least) if least else 0.05)
     most = max(1.0, *(axes.get_ylim()[1] for _, _, axes in panels.values()))
     for _, _, contacts in panels.values():
         contacts.set_yscale("symlog", linthresh=0.1)  # zero is common and must stay visible
@@ -103,11 +106,16 @@ def over_bound_figure(rows: pl.DataFrame) -> Figure:
     top = max(2.2, *(axes.get_ylim()[1] for (axes,) in panels.values()))
     for (axes,) in panels.values():
         axes.set_ylim(0.9, top)
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.yaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        _plain_log_ticks(axes)
     _name_axes(panels, ("recovery time / bound",))
     return figure
+
+
+def _plain_log_ticks(axes: Axes) -> None:
+    """Ticks at 1, 2, 5 of every decade, as plain numbers."""
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
 def _prepared(rows: pl.DataFrame) -> pl.DataFrame:

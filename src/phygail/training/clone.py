@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import torch
 from torch import nn
@@ -14,7 +12,7 @@ from phygail.models.inputs import to_tensors
 from phygail.rng import generator
 from phygail.training.buffer import shuffled
 from phygail.training.learner import Learner
-from phygail.training.observe import wider
+from phygail.training.maps import on_other_maps
 from phygail.training.profiles import TrainConfig
 
 
@@ -31,7 +29,7 @@ def clone_experts(learner: Learner, experts: ExpertSet, config: TrainConfig) -> 
         total, nodes = 0.0, 0
         for numbers in shuffled(experts.frame_count, config.clone_graphs, rng):
             frames = experts.frames(numbers, rng.integers(len(ELEMENTS), size=len(numbers)))
-            frames = replace(frames, width_m=wider(frames.width_m, config.map_scale, rng))
+            frames = on_other_maps(frames, config, rng)
             action = learner.actor.mean_action(to_tensors(frames.graph(config.graph_spec)))
             error = (action - torch.from_numpy(frames.commands)).square().sum(dim=1)
             optimizer.zero_grad()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import torch
 
@@ -17,7 +15,8 @@ from phygail.swarm.batch import BatchState, BatchStep, BatchWorld
 from phygail.swarm.bounds import bound_steps
 from phygail.swarm.scenario import Scenario
 from phygail.training.buffer import Flight, Rollout
-from phygail.training.observe import fill_commands, observe, wider
+from phygail.training.maps import on_other_map
+from phygail.training.observe import fill_commands, observe
 from phygail.training.profiles import TrainConfig
 from phygail.training.rewards import environment_reward, saved_steps
 from phygail.training.shaping import shaping_reward
@@ -30,7 +29,7 @@ def noise_generator(seed: int, *keys: int | str) -> torch.Generator:
 
 def collect(actor: Actor, experts: ExpertSet, config: TrainConfig, epoch: int) -> Rollout:
     """Fly `horizon` steps in `worlds` worlds on random training scenarios; depends on actor, config and epoch only."""
-    source = CaseSource(experts, generator(config.seed, "scenarios", epoch), config.map_scale)
+    source = CaseSource(experts, generator(config.seed, "scenarios", epoch), config)
     noise = noise_generator(config.seed, "exploration", epoch)
     world = BatchWorld(source, config.worlds, least_rows=int(experts.archive.alive[experts.members].max(initial=0)))
     log = RolloutLog(source, config)
@@ -53,15 +52,14 @@ def explore(actor: Actor, graph: Graph, noise: torch.Generator) -> tuple[np.ndar
 class CaseSource:
     """Random training scenarios; remembers the expert's time of each."""
 
-    def __init__(self, experts: ExpertSet, rng: np.random.Generator, map_scale: float = 1.0) -> None:
-        self._experts, self._rng, self._map_scale = experts, rng, map_scale
+    def __init__(self, experts: ExpertSet, rng: np.random.Generator, config: TrainConfig) -> None:
+        self._experts, self._rng, self._config = experts, rng, config
         self._steps: dict[str, int] = {}
 
     def __call__(self) -> Scenario:
         case = self._experts.draw_case(self._rng)
         self._steps[case.scenario.id] = case.expert_steps
-        width = float(wider(np.array(case.scenario.width_m), self._map_scale, self._rng))
-        return replace(case.scenario, width_m=width)
+        return on_other_map(case.scenario, self._config, self._rng)
 
     def expert_steps(self, state: BatchState) -> np.ndarray:
         """(B,) int, T_E of the scenarios being flown."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -16,7 +14,7 @@ from phygail.rng import generator
 from phygail.training.buffer import Rollout, shuffled, split
 from phygail.training.collector import noise_generator
 from phygail.training.learner import Learner
-from phygail.training.observe import wider
+from phygail.training.maps import on_other_maps
 from phygail.training.profiles import TrainConfig
 from phygail.training.rewards import imitation_reward
 
@@ -68,7 +66,7 @@ def meeting(
     """Some observations of the policy ((g,) numbers) and random expert frames with about as many nodes."""
     graph, rows = rollout.batch(part)
     frames = experts.sample(rng, max(1, round(len(rows) / experts.uavs_per_frame)))
-    frames = replace(frames, width_m=wider(frames.width_m, config.map_scale, rng))  # or D would know experts by the map
+    frames = on_other_maps(frames, config, rng)
     expert = to_tensors(frames.graph(config.graph_spec)), torch.from_numpy(frames.commands)
     return (graph, torch.from_numpy(rollout.command[rows])), expert
 

@@ -41,12 +41,3 @@ def fill_commands(state: BatchState, actions: np.ndarray) -> np.ndarray:
     commands = np.zeros_like(state.positions)
     commands[state.mask] = actions
     return commands * state.cases.speed_mps[:, None, None]
-
-
-def wider(width_m: np.ndarray, most: float, rng: np.random.Generator) -> np.ndarray:
-    """Widths times a log-uniform factor from 1 to `most`: a swarm of 20 as it looks on the map of a larger one.
-
-    W normalizes the observation, so what a policy meets at N = 500 (neighbors seemingly close, itself seemingly near
-    the center) never occurs on the map of 20 UAVs. With most = 1 nothing is drawn.
-    """
-    return width_m if most <= 1.0 else width_m * most ** rng.random(np.shape(width_m))

@@ -39,6 +39,7 @@ class TrainConfig:
     map_scale: float = (
         1.0  # maps are up to this many times as wide as the swarm's own (log-uniform): domain randomization
     )
+    map_shift: float = 0.0  # the center is off the middle of the swarm by up to this share of half its width, per axis
     graph: str = "paper"  # what a UAV attends to; ablations: see perception.graph.GRAPHS
     centralized_critic: bool = True  # False: the critic reads its own embedding only
     critic_clock: bool = False  # True: the critic also reads t / T_max and t / (alpha T_E) (METHODS 4.3, remark iii)
@@ -127,6 +128,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
         **dict.fromkeys(("tolerance", "reward_scale", "reward_limit", "gradient_norm"), (1e-6, 1e6)),
         **dict.fromkeys(("target_expert", "target_policy", "gae_lambda", "entropy_share"), (0.0, 1.0)),
         **dict.fromkeys(("map_scale",), (1.0, 100.0)),
+        **dict.fromkeys(("map_shift",), (0.0, 100.0)),
         **dict.fromkeys(("gamma",), (0.0, 1.0 - 1e-9)),
         **dict.fromkeys(("ratio_clip",), (1e-6, 0.99)),
         **dict.fromkeys(("entropy_first", "entropy_last"), (0.0, 10.0)),
