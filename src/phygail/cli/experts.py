@@ -37,6 +37,8 @@ class Experts:
     """Scenarios per damage ratio; every tenth is held out for validation."""
     seed: Count = 400_000
     """Equal seeds give equal scenarios."""
+    range_scale: float = 1.0
+    """Radio ranges shorter by a log-uniform factor from 1 to this: 20 UAVs spread like survivors of a large swarm."""
     workers: Count = 2
     """Processes; the database does not depend on it."""
 
@@ -53,7 +55,9 @@ class Experts:
         check_output(self.out, self.workers)  # choosing the pool may take seconds
         unwanted = [name.strip() for name in self.without.split(",")] if self.without else []
         damage = parse_numbers(self.damage, "--damage")
-        recipe = Recipe(self.pool, *choose_pool(self.pool, unwanted), self.uavs, damage, self.cases, self.seed)
+        recipe = Recipe(
+            self.pool, *choose_pool(self.pool, unwanted), self.uavs, damage, self.cases, self.seed, self.range_scale
+        )
         with episodes_bar() as progress:
             experts = build_experts(
                 recipe, self.out, workers=self.workers, progress=progress,

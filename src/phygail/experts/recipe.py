@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from phygail import __version__
@@ -18,6 +18,7 @@ SEED = 400_000  # reporting uses 0..1000, other trainings 100,000 on: no scenari
 HELD_OUT_EVERY = 10  # cases 0, 10, 20, ... of every ratio are for validation: at least 10 %
 PERMILLE = 1000
 MOST_CASES = 100_000
+MOST_RANGE_SCALE = 10.0  # beyond it the range is that of a contact
 LARGEST_SEED = 2**63 - 1  # it stands in a column of 64-bit numbers
 
 
@@ -33,6 +34,8 @@ class Recipe:
         damage: Damage ratios, at most three decimals.
         cases: Scenarios per ratio.
         seed: Of the scenarios.
+        range_scale: Radio ranges are shorter by a log-uniform factor from 1 to this. 20 UAVs with a fifth of the range
+            are spread, in ranges, like survivors of a swarm of 500. With 1 nothing is drawn.
     """
 
     pool: str
@@ -43,6 +46,7 @@ class Recipe:
     damage: tuple[float, ...] = DAMAGE
     cases: int = CASES
     seed: int = SEED
+    range_scale: float = 1.0
 
     def __post_init__(self) -> None:
         check_size(self.uavs)
@@ -58,6 +62,8 @@ class Recipe:
             raise InputError(f"{self.cases} cases per damage ratio: choose from 1 to {MOST_CASES:,}")
         if not 0 <= self.seed <= LARGEST_SEED:
             raise InputError(f"seed {self.seed}: choose from 0 to {LARGEST_SEED:,}")
+        if not 1.0 <= self.range_scale <= MOST_RANGE_SCALE:
+            raise InputError(f"range scale {self.range_scale}: choose from 1 to {MOST_RANGE_SCALE:g}")
 
     def __len__(self) -> int:
         return len(self.damage) * self.cases
@@ -72,7 +78,11 @@ class Recipe:
         ratio, case = self.cell(number)
         rng = generator(self.seed, "expert", self.uavs, round(ratio * PERMILLE), case)
         name = f"expert-n{self.uavs:04d}-d{ratio:.3f}-c{case:03d}-s{self.seed}"
-        return draw_scenario(self.uavs, ratio, rng, name=name, seed=self.seed)
+        drawn = draw_scenario(self.uavs, ratio, rng, name=name, seed=self.seed)
+        if self.range_scale <= 1.0:
+            return drawn
+        shorter = drawn.physics.range_m / self.range_scale ** rng.random()
+        return replace(drawn, physics=replace(drawn.physics, range_m=shorter))
 
     def config(self) -> dict[str, Any]:
         """As JSON holds it, with the version of the package: a database is resumed and reused only if this is equal."""
