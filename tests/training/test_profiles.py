@@ -47,6 +47,11 @@ def test_a_bad_setting_is_one_clear_line(setting, message):
         override(TrainConfig(), [setting])
 
 
-def test_a_saved_config_with_other_fields_is_refused():
+def test_a_saved_config_with_unknown_fields_is_refused():
     with pytest.raises(InputError, match="momentum"):
         from_json({**asdict(TrainConfig()), "momentum": 0.9})
+
+
+def test_a_saved_config_of_an_older_version_has_the_defaults_of_newer_fields():
+    saved = {name: value for name, value in asdict(TrainConfig(gamma=0.98)).items() if name != "map_scale"}
+    assert from_json(saved) == TrainConfig(gamma=0.98)

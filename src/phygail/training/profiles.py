@@ -88,6 +88,7 @@ class TrainConfig:
     clone_passes: int = 0  # passes over the frames; 0 leaves it out
     clone_rate: float = 3e-4
     clone_graphs: int = 64  # frames per optimizer step
+    teach_rounds: int = 0  # then this many flights of its own with SIDR saying what it would do there (`teach`)
 
     def __post_init__(self) -> None:
         for name, (low, high) in _BOUNDS.items():
@@ -119,7 +120,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
         **dict.fromkeys(("epochs", "worlds", "horizon", "validate_every", "snapshot_every"), (1, _MANY)),
         **dict.fromkeys(("ppo_epochs", "batch_graphs", "micro_graphs", "clone_graphs"), (1, _MANY)),
-        **dict.fromkeys(("seed", "validation_cases", "critic_only_epochs", "clone_passes"), (0, _MANY)),
+        **dict.fromkeys(("seed", "validation_cases", "critic_only_epochs", "clone_passes", "teach_rounds"), (0, _MANY)),
         **dict.fromkeys(("layers",), (1, 16)),
         **dict.fromkeys(("width",), (4, 4096)),
         **dict.fromkeys(("initial_log_std",), (-2.0, 0.5)),  # the actor's own clamps
@@ -171,11 +172,10 @@ def override(config: _Config, settings: Iterable[str]) -> _Config:
 
 
 def from_json(values: Mapping[str, Any]) -> TrainConfig:
-    """The config that `asdict` once wrote; fields of another version are an error."""
-    names = {field.name for field in fields(TrainConfig)}
-    odd = sorted(names.symmetric_difference(values))
+    """The config that `asdict` once wrote. Fields it lacks are newer: their defaults are what was done before."""
+    odd = sorted(set(values) - {field.name for field in fields(TrainConfig)})
     if odd:
-        raise InputError(f"the saved config has other fields than this version ({', '.join(odd)}): start a new run")
+        raise InputError(f"the saved config has fields unknown to this version ({', '.join(odd)}): start a new run")
     return TrainConfig(**values)
 
 

@@ -26,6 +26,7 @@ from phygail.training.clone import clone_experts
 from phygail.training.holdout import spread
 from phygail.training.learner import Learner, make_learner
 from phygail.training.profiles import TrainConfig, from_json
+from phygail.training.teach import teach
 
 CONFIG = "config.json"
 KIND = "phygail-paper"
@@ -141,6 +142,10 @@ def _open(
             with one_thread():
                 errors = clone_experts(learner, experts.training, config)
             write_text(folder / "clone.json", json.dumps({"mean_squared_error": errors}) + "\n")
+        if config.teach_rounds:
+            with one_thread():
+                errors = teach(learner, experts.training, config)
+            write_text(folder / "teach.json", json.dumps({"mean_squared_error": errors}) + "\n")
         save_state(folder, learner)
     validation = tuple(spread(experts.held_out.scenarios, config.validation_cases))
     facts = {key: about[key] for key in ("package", "profile", "command", "experts", "first") if key in about}
