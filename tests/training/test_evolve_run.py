@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +54,38 @@ def test_stopped_and_resumed_is_the_same_as_undisturbed(finished: Path, tmp_path
     evolve(resume_evolution(tmp_path / "run"), workers=2)
     for name in (CLONE, BEST, LATEST):
         assert (tmp_path / "run" / name).read_bytes() == (finished / name).read_bytes()
-    assert read_log(tmp_path / "run") == read_log(finished)
+    assert numbers(tmp_path / "run") == numbers(finished)
+
+
+def numbers(folder: Path) -> list[dict[str, object]]:
+    """The log without its clocks."""
+    return [{key: entry[key] for key in entry if key not in ("seconds", "rate")} for entry in read_log(folder)]
+
+
+CHILD = """
+import sys
+from pathlib import Path
+from phygail.training.evolve_run import evolve, resume_evolution
+evolve(resume_evolution(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_run_killed_again_and_again_ends_like_an_undisturbed_one(finished: Path, tmp_path: Path) -> None:
+    """kill -9 at several moments, resumed in a fresh process each time."""
+    start_evolution(tmp_path / "run", TINY, "phygail train phygail --out whole")
+    for seconds in (3.0, 6.0, 9.0):
+        child = subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path / "run")])
+        try:
+            child.wait(seconds)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+    evolve(resume_evolution(tmp_path / "run"))
+    for name in (CLONE, BEST, LATEST):
+        assert (tmp_path / "run" / name).read_bytes() == (finished / name).read_bytes()
+    assert numbers(tmp_path / "run") == numbers(finished)
 
 
 def test_log_counts_generations_and_validates_every_second(finished: Path) -> None:

@@ -161,6 +161,24 @@ def test_a_run_can_begin_with_the_networks_of_another(undisturbed, database, tmp
     assert torch.equal(again.learner.actor.mean[-1].weight, before.actor.mean[-1].weight)
 
 
+def test_a_run_killed_during_its_warm_start_is_no_run_yet(undisturbed, database, tmp_path, monkeypatch):
+    """It must not resume with other networks than it says; started again, it is what it would have been."""
+    config = override(TINY, ["teach_rounds=1"])
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("phygail.training.run.teach", killed)
+        with pytest.raises(KeyboardInterrupt):
+            start_run(tmp_path / "killed", database, config, first=undisturbed)
+    with pytest.raises(InputError, match="holds no run"):
+        resume_run(tmp_path / "killed")
+    start_run(tmp_path / "killed", database, config, first=undisturbed)
+    start_run(tmp_path / "whole", database, config, first=undisturbed)
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
 def test_a_run_begins_only_with_networks_that_fit(undisturbed, database, tmp_path):
     with pytest.raises(InputError, match="another shape"):
         start_run(tmp_path, database, override(TINY, ["width=16"]), first=undisturbed)

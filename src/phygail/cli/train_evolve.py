@@ -7,7 +7,7 @@ import shlex
 import sys
 from dataclasses import dataclass
 
-from phygail.cli.options import Count, require_one
+from phygail.cli.options import Count, Switch, require_one
 from phygail.cli.train_phygail import Folder, MaybeCount, Settings
 from phygail.config import InputError
 
@@ -35,6 +35,8 @@ class TrainEvolve:
     """Stop after this generation; --resume goes on."""
     workers: Count = 1
     """Threads; the weights do not depend on it."""
+    tensorboard: Switch = True
+    """Event files for TensorBoard are written unless this is given."""
 
     def run(self) -> int:
         """Train or resume."""
@@ -55,6 +57,6 @@ class TrainEvolve:
             assert self.out is not None
             command = shlex.join(["phygail", *sys.argv[1:]])
             run = start_evolution(self.out, override(EvolveConfig(), settings), command)
-        best = evolve(run, until=self.stop_after, workers=max(1, self.workers))
+        best = evolve(run, until=self.stop_after, workers=max(1, self.workers), tensorboard=self.tensorboard)
         complain(f"best policy: {best:.3f} of its clone's steps, zero-shot; {run.folder / BEST}")
         return 0

@@ -10,6 +10,7 @@ DIR/log.jsonl, curves.png                   how it went
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -129,22 +130,24 @@ def resume_evolution(folder: Path) -> EvolveRun:
     return EvolveRun(folder, config, search, arrays["clone"], facts, progress["best"])
 
 
-def evolve(run: EvolveRun, *, until: int | None = None, workers: int = 1) -> float:
+def evolve(run: EvolveRun, *, until: int | None = None, workers: int = 1, tensorboard: bool = False) -> float:
     """Train to the last generation, or `until` an earlier one; gives the best validation so far (1: as the clone)."""
     config, search = run.config, run.search
     last = min(config.generations, until or config.generations)
     cells = validation_cells(config)
     pool = ThreadPoolExecutor(workers)
-    log = RunLog(run.folder, search.generation, tensorboard=False)
+    log = RunLog(run.folder, search.generation, tensorboard=tensorboard)
     clone_steps = np.array([_fly(run.genome, run.clone, worlds).mean() for worlds in cells])
     with pool, live(search.generation, last, _headline) as show:
         while search.generation < last:
+            begun = time.perf_counter()
             worlds = [make_world(scenario) for scenario in draw_worlds(config.worlds, config.seed, search.generation)]
             handicap = _fly(run.genome, _still(run.genome), worlds) + config.handicap
             candidates = search.ask()
             flights = list(pool.map(partial(_fly, run.genome, worlds=worlds), [*candidates, search.mean]))
             costs = np.array([(steps / handicap).mean() for steps in flights])
             search.tell(candidates, costs[:-1])
+            seconds = {"generation": time.perf_counter() - begun}
             entry: Entry = {
                 "epoch": search.generation,
                 "cost": {"mean_policy": costs[-1], "best": costs[:-1].min(), "median": float(np.median(costs[:-1]))},
@@ -152,6 +155,9 @@ def evolve(run: EvolveRun, *, until: int | None = None, workers: int = 1) -> flo
             }
             if search.generation % config.validate_every == 0 or search.generation == config.generations:
                 entry["validation"] = _validate(run, cells, clone_steps, pool)
+                seconds["validation"] = time.perf_counter() - begun - seconds["generation"]
+            entry["seconds"] = {stage: round(value, 3) for stage, value in seconds.items()}
+            entry["rate"] = {"world_steps_per_s": float(np.sum(flights)) / max(seconds["generation"], 1e-9)}
             log.write(entry)
             show(entry)
             _save_state(run)  # last: what it says is done, is done
@@ -223,6 +229,7 @@ def _headline(entry: Entry) -> str:
     cost, search = entry["cost"], entry["search"]
     words = f"cost {cost['mean_policy']:.3f}  best {cost['best']:.3f}"
     words += f"  sigma {search['sigma']:.3f}  drift {search['drift']:.2f}"
+    words += f"  {entry['rate']['world_steps_per_s']:,.0f} world steps/s"
     if "validation" in entry:
         score = entry["validation"]
         words += f"  | zero-shot: {score['over_clone']:.3f} of the clone's steps, mean {score['mean_steps']:.1f}"

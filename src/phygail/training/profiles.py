@@ -36,14 +36,14 @@ class TrainConfig:
     gates: Gates = "both"  # ablations: no-attraction, no-repulsion
     layers: int = 3  # rounds L of messages
     width: int = 128  # d_h
-    map_scale: float = (
-        1.0  # maps are up to this many times as wide as the swarm's own (log-uniform): domain randomization
-    )
-    map_shift: float = 0.0  # the center is off the middle of the swarm by up to this share of half its width, per axis
     graph: str = "paper"  # what a UAV attends to; ablations: see perception.graph.GRAPHS
     centralized_critic: bool = True  # False: the critic reads its own embedding only
     critic_clock: bool = False  # True: the critic also reads t / T_max and t / (alpha T_E) (METHODS 4.3, remark iii)
     initial_log_std: float = 0.0  # of u at the start; 0 is a standard deviation of 1
+
+    # --- domain randomization of 20-UAV scenarios (training.maps)
+    map_scale: float = 1.0  # maps are up to this many times as wide as the swarm's own (log-uniform)
+    map_shift: float = 0.0  # the center is off the middle of the swarm by up to this share of half its width, per axis
 
     # --- rewards, before the division by reward_scale
     w_il: float = 0.1  # weight of the imitation reward; 0 leaves GAIL out

@@ -21,7 +21,7 @@ from phygail.experts.dataset import ExpertSet
 from phygail.files import make_folder, read_text, write_text
 from phygail.models.plan_search import one_thread
 from phygail.swarm.scenario import Scenario
-from phygail.training.checkpoint import STATE, load_state, save_state
+from phygail.training.checkpoint import load_state, save_state
 from phygail.training.clone import clone_experts
 from phygail.training.holdout import spread
 from phygail.training.learner import Learner, make_learner
@@ -81,12 +81,14 @@ def start_run(
         "experts": {"file": str(database), "content_sha256": str(experts.about["content_sha256"])},
         "config": asdict(config),
     }  # fmt: skip
-    began = None
+    learner = make_learner(config)
     if first is not None:
-        began, about["first"] = _inherit(first, config)
+        learner, about["first"] = _inherit(first, config)
     make_folder(folder)
-    write_text(folder / CONFIG, json.dumps(about, indent=1) + "\n")
-    return _open(folder, about, config, experts, began)
+    _warm_start(folder, learner, experts.training, config)
+    save_state(folder, learner)
+    write_text(folder / CONFIG, json.dumps(about, indent=1) + "\n")  # last: a folder with a config has a state
+    return _run(folder, about, config, experts, learner)
 
 
 def _inherit(folder: Path, config: TrainConfig) -> tuple[Learner, dict[str, Any]]:
@@ -116,7 +118,9 @@ def resume_run(folder: Path, database: Path | None = None) -> Run:
         raise InputError(f"the run {folder} began with another expert database: name that one or start a new run")
     if about["package"] != __version__:
         log.warning("the run began with version %s; %s may differ in the last digits", about["package"], __version__)
-    return _open(folder, about, config, experts)
+    learner = make_learner(config)
+    load_state(folder, learner)
+    return _run(folder, about, config, experts, learner)
 
 
 def open_experts(database: Path) -> ExpertSet:
@@ -130,23 +134,16 @@ def open_experts(database: Path) -> ExpertSet:
     return experts
 
 
-def _open(
-    folder: Path, about: Mapping[str, Any], config: TrainConfig, experts: ExpertSet, began: Learner | None = None
-) -> Run:
-    """A fresh learner (or the one it began with), filled with the saved state; without one, warm-started if asked."""
-    learner = began or make_learner(config)
-    if (folder / STATE).exists():
-        load_state(folder, learner)
-    else:
-        if config.clone_passes:
+def _warm_start(folder: Path, learner: Learner, experts: ExpertSet, config: TrainConfig) -> None:
+    """The two parts of cloning, as far as asked for; their errors go into the folder."""
+    for name, wanted, part in (("clone", config.clone_passes, clone_experts), ("teach", config.teach_rounds, teach)):
+        if wanted:
             with one_thread():
-                errors = clone_experts(learner, experts.training, config)
-            write_text(folder / "clone.json", json.dumps({"mean_squared_error": errors}) + "\n")
-        if config.teach_rounds:
-            with one_thread():
-                errors = teach(learner, experts.training, config)
-            write_text(folder / "teach.json", json.dumps({"mean_squared_error": errors}) + "\n")
-        save_state(folder, learner)
+                errors = part(learner, experts, config)
+            write_text(folder / f"{name}.json", json.dumps({"mean_squared_error": errors}) + "\n")
+
+
+def _run(folder: Path, about: Mapping[str, Any], config: TrainConfig, experts: ExpertSet, learner: Learner) -> Run:
     validation = tuple(spread(experts.held_out.scenarios, config.validation_cases))
     facts = {key: about[key] for key in ("package", "profile", "command", "experts", "first") if key in about}
     return Run(folder, config, experts, validation, learner, facts)
