@@ -2,7 +2,8 @@
 
 A table stands between `<!-- table:NAME -->` and `<!-- end -->`; NAME is a folder of results/ that `phygail compare`
 made, A+B two folders with the same cases. Between `<!-- report:NAME -->` and `<!-- end -->` stand all tables of the
-experiment that `phygail reproduce NAME` made there. A test regenerates every table and compares.
+experiment that `phygail reproduce NAME` made there. A test regenerates every table and compares. The picture of the
+README is drawn, too.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from pathlib import Path
 import polars as pl
 
 from phygail.evaluation.catalog import EXPERIMENTS
+from phygail.evaluation.curves import draw_curves
 from phygail.evaluation.report import report_text
 from phygail.evaluation.rows import frame, read_rows
 from phygail.evaluation.summary import split_cases, summarize
@@ -22,6 +24,7 @@ from phygail.methods import METHODS
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", "docs/results.md")
+LEAST_CASES = 10
 REPORT = re.compile(r"(<!-- report:(?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 TABLE = re.compile(r"(<!-- table:(?P<name>[\w+-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -62,7 +65,17 @@ def refreshed(text: str) -> str:
     return REPORT.sub(report, TABLE.sub(table, text))
 
 
+def draw_overall(path: Path) -> None:
+    """The README's picture: the overall experiment, methods with at least LEAST_CASES cases per setting."""
+    parts = [read_rows(file) for file in sorted((ROOT / "results" / "overall").glob("*/rows.csv"))]
+    rows = frame([row for part in parts for row in part])
+    cases = rows.group_by("method", "uavs", "damaged").len().group_by("method").agg(pl.col("len").min())
+    shown = cases.filter(pl.col("len") >= LEAST_CASES)["method"]
+    draw_curves(rows.filter(pl.col("method").is_in(shown.implode())), path)
+
+
 if __name__ == "__main__":
+    draw_overall(ROOT / "docs" / "images" / "overall.png")
     for name in PAGES:
         page = ROOT / name
         write_text(page, refreshed(page.read_text(encoding="utf-8")))
