@@ -36,6 +36,10 @@ class GatePolicy:
         except (KeyError, TypeError, ValueError):
             raise InputError(f"the policy {name} does not say how it sees the lost: {remedy}") from None
 
+    def __deepcopy__(self, memo: object) -> GatePolicy:
+        """Itself: nothing in it changes, so copies of a pilot share it."""
+        return self
+
     def gates(self, seen: LostEdges) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(E,) strength of the attraction (negative: repulsion), (count,) speed toward the center, (count,) ease.
 
