@@ -98,15 +98,15 @@ def main() -> None:
     print(f"phygail-paper, damage {options.damage:g}; us per alive UAV")
     print(f"{'N':>6} {'alive':>6} {'decision':>9} {'view+graph':>11} {'network':>8}")
     cost, ours = {}, {}
+    # The large swarm takes seconds per run: fewer of them.
+    repeats = {uavs: max(5, options.repeats * 500 // max(500, uavs)) for uavs in options.uavs}
     for uavs in options.uavs:
-        repeats = max(5, options.repeats * 500 // max(500, uavs))  # the large swarm takes seconds per run
-        alive, cost[uavs], seeing, network = measure(uavs, options.damage, policy, repeats)
+        alive, cost[uavs], seeing, network = measure(uavs, options.damage, policy, repeats[uavs])
         print(f"{uavs:>6} {alive:>6} {cost[uavs]:>9.1f} {seeing:>11.1f} {network:>8.1f}")
     print(f"phygail, damage {options.damage:g}; us per alive UAV")
     print(f"{'N':>6} {'alive':>6} {'first':>9} {'later':>11}")
     for uavs in options.uavs:
-        repeats = max(5, options.repeats * 500 // max(500, uavs))
-        alive, begin, ours[uavs] = measure_ours(uavs, options.damage, repeats)
+        alive, begin, ours[uavs] = measure_ours(uavs, options.damage, repeats[uavs])
         print(f"{uavs:>6} {alive:>6} {begin:>9.1f} {ours[uavs]:>11.1f}")
     first, last = options.uavs[0], options.uavs[-1]
     for name, found, target in (("phygail-paper", cost, TARGET_US), ("phygail", ours, OURS_TARGET_US)):

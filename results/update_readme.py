@@ -15,6 +15,7 @@ import polars as pl
 
 from phygail.evaluation.catalog import EXPERIMENTS
 from phygail.evaluation.curves import draw_curves
+from phygail.evaluation.evidence import load_evidence
 from phygail.evaluation.report import report_text
 from phygail.evaluation.rows import frame, read_rows
 from phygail.evaluation.summary import split_cases, summarize
@@ -67,8 +68,7 @@ def refreshed(text: str) -> str:
 
 def draw_overall(path: Path) -> None:
     """The README's picture: the overall experiment, methods with at least LEAST_CASES cases per setting."""
-    parts = [read_rows(file) for file in sorted((ROOT / "results" / "overall").glob("*/rows.csv"))]
-    rows = frame([row for part in parts for row in part])
+    rows = load_evidence(EXPERIMENTS.get("overall"), ROOT / "results" / "overall").rows
     cases = rows.group_by("method", "uavs", "damaged").len().group_by("method").agg(pl.col("len").min())
     shown = cases.filter(pl.col("len") >= LEAST_CASES)["method"]
     draw_curves(rows.filter(pl.col("method").is_in(shown.implode())), path)

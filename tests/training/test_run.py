@@ -8,10 +8,6 @@ import pytest
 import torch
 
 from phygail.config import InputError
-from phygail.experts.archive import concatenate, pack
-from phygail.experts.demonstrate import demonstrate
-from phygail.experts.recipe import Recipe
-from phygail.experts.store import write_archive
 from phygail.tensors import parse_safetensors
 from phygail.training.checkpoint import BEST, LATEST, STATE
 from phygail.training.learner import make_learner
@@ -24,15 +20,6 @@ TINY = override(
     PROFILES.get("smoke"),
     ["worlds=2", "horizon=5", "batch_graphs=10", "ppo_epochs=1", "width=8", "layers=1", "validation_cases=1"],
 )
-
-
-@pytest.fixture(scope="module")
-def database(tmp_path_factory):
-    recipe = Recipe("toy", ("sidr",), damage=(0.5,), cases=3)
-    demos = [demonstrate(recipe, number) for number in range(len(recipe))]
-    path = tmp_path_factory.mktemp("experts") / "toy.h5"
-    write_archive(path, concatenate([pack(demo) for demo in demos]), recipe.config(), {})
-    return path
 
 
 def contents(folder):
@@ -104,10 +91,8 @@ def test_a_folder_with_a_run_is_not_overwritten(undisturbed, database):
         start_run(undisturbed, database, TINY)
 
 
-def test_another_database_is_refused(undisturbed, tmp_path):
-    recipe = Recipe("toy", ("sidr",), damage=(0.4,), cases=2)
-    other = tmp_path / "other.h5"
-    write_archive(other, concatenate([pack(demonstrate(recipe, k)) for k in range(2)]), recipe.config(), {})
+def test_another_database_is_refused(undisturbed, make_database, tmp_path):
+    other = make_database(tmp_path / "other.h5", 0.4, 2)
     with pytest.raises(InputError, match="another expert database"):
         resume_run(undisturbed, other)
 

@@ -5,11 +5,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from phygail.experts.archive import concatenate, pack
 from phygail.experts.dataset import ExpertSet
-from phygail.experts.demonstrate import demonstrate
-from phygail.experts.recipe import Recipe
-from phygail.experts.store import write_archive
 from phygail.models.plan_search import one_thread
 from phygail.rng import generator
 from phygail.swarm.batch import initial_batch
@@ -26,12 +22,8 @@ TINY = override(
 
 
 @pytest.fixture(scope="module")
-def experts(tmp_path_factory):
-    recipe = Recipe("toy", ("sidr",), damage=(0.5,), cases=3)
-    path = tmp_path_factory.mktemp("experts") / "toy.h5"
-    demos = [demonstrate(recipe, number) for number in range(len(recipe))]
-    write_archive(path, concatenate([pack(demo) for demo in demos]), recipe.config(), {})
-    return ExpertSet.open(path).training
+def experts(database):
+    return ExpertSet.open(database).training
 
 
 def test_the_answers_are_those_of_sidr_in_every_world():
@@ -56,7 +48,7 @@ def test_the_answers_are_those_of_sidr_in_every_world():
 def test_teaching_lowers_the_error_and_equal_seeds_teach_alike(experts):
     first, again = make_learner(TINY), make_learner(TINY)
     with one_thread():
-        errors, repeated = teach(first, experts, TINY), teach(again, experts, TINY)
+        errors, repeated = list(teach(first, experts, TINY)), list(teach(again, experts, TINY))
     assert len(errors) == 10
     assert min(errors[-3:]) < errors[0]
     assert repeated == errors

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 import torch
 
@@ -30,15 +33,35 @@ def noise_generator(seed: int, *keys: int | str) -> torch.Generator:
 def collect(actor: Actor, experts: ExpertSet, config: TrainConfig, epoch: int) -> Rollout:
     """Fly `horizon` steps in `worlds` worlds on random training scenarios; depends on actor, config and epoch only."""
     source = CaseSource(experts, generator(config.seed, "scenarios", epoch), config)
-    noise = noise_generator(config.seed, "exploration", epoch)
-    world = BatchWorld(source, config.worlds, least_rows=int(experts.archive.alive[experts.members].max(initial=0)))
+    world = open_worlds(source, experts, config)
     log = RolloutLog(source, config)
+    for seen in exploring(actor, world, noise_generator(config.seed, "exploration", epoch), config):
+        log.add(seen.graph, seen.u, seen.log_prob, seen.before, seen.step)
+    return log.finish(observe(world.state, config.graph_spec), world.state)
+
+
+def open_worlds(source: CaseSource, experts: ExpertSet, config: TrainConfig) -> BatchWorld:
+    """`worlds` worlds on scenarios of `source`, with rows for the largest case of the set."""
+    return BatchWorld(source, config.worlds, least_rows=int(experts.archive.alive[experts.members].max(initial=0)))
+
+
+class Seen(NamedTuple):
+    """One step of all worlds: before it, what was seen, u and its log density per receiver, and the step itself."""
+
+    before: BatchState
+    graph: Graph
+    u: np.ndarray
+    log_prob: np.ndarray
+    step: BatchStep
+
+
+def exploring(actor: Actor, world: BatchWorld, noise: torch.Generator, config: TrainConfig) -> Iterator[Seen]:
+    """Fly `horizon` steps of all worlds with the exploring policy."""
     for _ in range(config.horizon):
         before = world.state
         graph = observe(before, config.graph_spec)
         u, log_prob = explore(actor, graph, noise)
-        log.add(graph, u, log_prob, before, world.step(fill_commands(before, np.tanh(u))))
-    return log.finish(observe(world.state, config.graph_spec), world.state)
+        yield Seen(before, graph, u, log_prob, world.step(fill_commands(before, np.tanh(u))))
 
 
 @torch.no_grad()

@@ -119,10 +119,12 @@ def headline(entry: Entry) -> str:
 
 
 @contextlib.contextmanager
-def live(first: int, last: int, tell: Callable[[Entry], str] = headline) -> Iterator[Callable[[Entry], None]]:
+def live(
+    first: int, last: int, tell: Callable[[Entry], str] = headline, word: str = "epoch"
+) -> Iterator[Callable[[Entry], None]]:
     """A function to show every entry with: a bar with the time left on a terminal, else a line per epoch on stderr."""
     if not sys.stderr.isatty():
-        yield lambda entry: print(f"epoch {entry['epoch']}/{last}  {tell(entry)}", file=sys.stderr, flush=True)
+        yield lambda entry: print(f"{word} {entry['epoch']}/{last}  {tell(entry)}", file=sys.stderr, flush=True)
         return
     from rich.console import Console, Group
     from rich.live import Live
@@ -131,15 +133,15 @@ def live(first: int, last: int, tell: Callable[[Entry], str] = headline) -> Iter
     from rich.text import Text
 
     bar = Progress(
-        TextColumn("epoch"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), Left()
+        TextColumn(word), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("left"), Left()
     )  # fmt: skip
-    task, newest = bar.add_task("epoch", total=last, completed=first), Text("first epoch")
+    task, newest = bar.add_task(word, total=last, completed=first), Text(f"first {word}")
     with Live(Group(bar, newest), console=Console(stderr=True), refresh_per_second=2) as screen:
 
         def show(entry: Entry) -> None:
             bar.update(task, completed=entry["epoch"])
             newest.plain = tell(entry)
             if "validation" in entry:
-                screen.console.print(f"epoch {entry['epoch']}  {tell(entry)}", highlight=False)
+                screen.console.print(f"{word} {entry['epoch']}  {tell(entry)}", highlight=False)
 
         yield show

@@ -25,6 +25,7 @@ from phygail.training.checkpoint import load_state, save_state
 from phygail.training.clone import clone_experts
 from phygail.training.holdout import spread
 from phygail.training.learner import Learner, make_learner
+from phygail.training.log import live
 from phygail.training.profiles import TrainConfig, from_json
 from phygail.training.teach import teach
 
@@ -137,10 +138,14 @@ def open_experts(database: Path) -> ExpertSet:
 def _warm_start(folder: Path, learner: Learner, experts: ExpertSet, config: TrainConfig) -> None:
     """The two parts of cloning, as far as asked for; their errors go into the folder."""
     for name, wanted, part in (("clone", config.clone_passes, clone_experts), ("teach", config.teach_rounds, teach)):
-        if wanted:
-            with one_thread():
-                errors = part(learner, experts, config)
-            write_text(folder / f"{name}.json", json.dumps({"mean_squared_error": errors}) + "\n")
+        if not wanted:
+            continue
+        errors = []
+        with one_thread(), live(0, wanted, lambda entry: f"mean squared error {entry['error']:.3f}", name) as show:
+            for error in part(learner, experts, config):
+                errors.append(error)
+                show({"epoch": len(errors), "error": error})
+        write_text(folder / f"{name}.json", json.dumps({"mean_squared_error": errors}) + "\n")
 
 
 def _run(folder: Path, about: Mapping[str, Any], config: TrainConfig, experts: ExpertSet, learner: Learner) -> Run:

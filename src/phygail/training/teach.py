@@ -7,72 +7,48 @@ scenarios of the paper's pool, always reconnects, and needs no memory, so it can
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Iterator
 
 import numpy as np
-import torch
-from torch import nn
 
 from phygail.experts.dataset import ExpertSet
 from phygail.methods import METHODS
 from phygail.methods.base import controller
-from phygail.models.inputs import to_tensors
 from phygail.perception.batch import join
 from phygail.perception.graph import Graph
 from phygail.rng import generator
-from phygail.swarm.batch import BatchState, BatchWorld
+from phygail.swarm.batch import BatchState
 from phygail.swarm.dynamics import project_speed
 from phygail.training.buffer import shuffled
-from phygail.training.collector import CaseSource, explore, noise_generator
+from phygail.training.clone import Cloner
+from phygail.training.collector import CaseSource, exploring, noise_generator, open_worlds
 from phygail.training.learner import Learner
-from phygail.training.observe import fill_commands, observe
 from phygail.training.profiles import TrainConfig
 
 TEACHER = "sidr"
 
-log = logging.getLogger("phygail")
 
+def teach(learner: Learner, experts: ExpertSet, config: TrainConfig) -> Iterator[float]:
+    """Imitate the teacher where the policy comes to; yields the mean squared error of every round.
 
-def teach(learner: Learner, experts: ExpertSet, config: TrainConfig) -> list[float]:
-    """Fit tanh(mean) to what the teacher would do where the policy comes to; gives the mean squared error per round.
-
-    Every round flies `worlds` x `horizon` steps and learns from them once; the spread of u is not touched.
+    A round flies `worlds` x `horizon` steps and learns from them once.
     """
-    parameters = [*learner.actor.encoder.parameters(), *learner.actor.mean.parameters()]
-    optimizer = torch.optim.AdamW(parameters, lr=config.clone_rate, weight_decay=config.weight_decay)
+    cloner = Cloner(learner.actor, config)
     steps = max(1, config.clone_graphs // config.worlds)  # of all worlds, per optimizer step
-    errors = []
     for number in range(config.teach_rounds):
         lessons = fly_and_ask(learner, experts, config, number)
-        total, nodes = 0.0, 0
         for part in shuffled(len(lessons), steps, generator(config.seed, "lessons", number)):
-            graph, wanted = join([lessons[k][0] for k in part]), np.concatenate([lessons[k][1] for k in part])
-            error = (learner.actor.mean_action(to_tensors(graph)) - torch.from_numpy(wanted)).square().sum(dim=1)
-            optimizer.zero_grad()
-            error.mean().backward()  # type: ignore[no-untyped-call]  # torch does not annotate it
-            nn.utils.clip_grad_norm_(parameters, config.gradient_norm)
-            optimizer.step()
-            total, nodes = total + float(error.detach().sum()), nodes + len(error)
-        errors.append(float(np.float32(total / max(1, nodes))))
-        log.info("taught round %d/%d  mean squared error %.3f", number + 1, config.teach_rounds, errors[-1])
-    return errors
+            cloner.learn(join([lessons[k][0] for k in part]), np.concatenate([lessons[k][1] for k in part]))
+        yield cloner.lap()
 
 
 def fly_and_ask(
     learner: Learner, experts: ExpertSet, config: TrainConfig, number: int
 ) -> list[tuple[Graph, np.ndarray]]:
     """What the exploring policy saw in every step, and what the teacher would have done ((receivers, 2) float32)."""
-    source = CaseSource(experts, generator(config.seed, "taught", number), config)
-    noise = noise_generator(config.seed, "taught", number)
-    world = BatchWorld(source, config.worlds, least_rows=int(experts.archive.alive[experts.members].max(initial=0)))
-    lessons = []
-    for _ in range(config.horizon):
-        before = world.state
-        graph = observe(before, config.graph_spec)
-        lessons.append((graph, teachers_actions(before)))
-        u, _ = explore(learner.actor, graph, noise)
-        world.step(fill_commands(before, np.tanh(u)))
-    return lessons
+    world = open_worlds(CaseSource(experts, generator(config.seed, "taught", number), config), experts, config)
+    flight = exploring(learner.actor, world, noise_generator(config.seed, "taught", number), config)
+    return [(seen.graph, teachers_actions(seen.before)) for seen in flight]
 
 
 def teachers_actions(state: BatchState) -> np.ndarray:
