@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.sparse.csgraph import connected_components
 
-from phygail.swarm.links import find_links, label_subnets, laplacian, laplacian_spectrum, near_pairs
+from phygail.swarm.links import FEW, find_links, label_subnets, laplacian, laplacian_spectrum, near_pairs
 
 R = 120.0
 # A grid of whole meters makes exact distances, ties and coincident UAVs common.
@@ -141,3 +142,19 @@ def test_nodes_without_links_are_their_own_subnets():
     labels, count = label_subnets(3, np.empty((0, 2), dtype=int))
     assert labels.tolist() == [0, 1, 2]
     assert count == 3
+
+
+@given(st.data())
+def test_subnets_of_few_and_of_many_are_those_of_graph_search(data):
+    """Both ways of `label_subnets` against scipy, labels and all."""
+    n = data.draw(st.integers(1, 40))
+    pairs = data.draw(st.lists(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=2 * n))
+    idle = data.draw(st.sampled_from([0, FEW]))  # nodes without links: above FEW the other way is taken
+    edges = np.array(pairs, dtype=int).reshape(-1, 2)
+    dense = np.zeros((n + idle, n + idle), dtype=bool)
+    dense[edges[:, 0], edges[:, 1]] = True
+    expected_count, expected = connected_components(dense, directed=False)
+    labels, count = label_subnets(n + idle, edges)
+    assert labels.tolist() == expected.tolist()
+    assert labels.dtype == expected.dtype
+    assert count == expected_count

@@ -11,6 +11,7 @@ from torch import Tensor
 from phygail.models.plan_loss import count_subnets, gap, largest_displacement, smooth_displacement
 from phygail.models.plan_search import EARLIEST_STOP, SPLIT_PENALTY_M, Found, affordable
 from phygail.models.planners import ConvolutionStack
+from phygail.models.stack_descent import StackDescent
 
 LEAST_RATE = 0.01  # of the first one, where a decaying rate ends
 BALANCE_STEP = 0.01  # of a loss weight, per iteration
@@ -149,15 +150,15 @@ def search_demd(
     Returns:
         The best connected iterate, and the (iterations, 2) loss weights that were used.
     """
-    optimizer = torch.optim.Adam(network.parameters(), lr=profile.rate)
+    descent = StackDescent(network, case.roster, case.operator, case.embedding, rate=profile.rate, gather_last=True)
     found, used = Found(), []
     displacement = smooth_displacement if profile.smooth else largest_displacement
     weights, first = np.array(frozen or (1.0, 1.0)), None
     budget = affordable(iterations or profile.iterations, len(case.positions))
     for iteration in range(budget):
         if profile.decay:
-            optimizer.param_groups[0]["lr"] = profile.rate * max(1.0 - iteration / budget, LEAST_RATE)
-        targets, gathered = raw_targets(network, case)
+            descent.rate = profile.rate * max(1.0 - iteration / budget, LEAST_RATE)
+        targets = descent.forward().requires_grad_()
         parts = (displacement(targets, case.positions), center_offset(targets, case))
         losses = np.array([part.item() for part in parts])
         subnets = count_subnets(targets, case.range_m)
@@ -167,16 +168,14 @@ def search_demd(
         if _finished(found, iteration, case.width_m, profile):
             break
         first = losses if first is None else first
-        toward = [torch.autograd.grad(part, targets, retain_graph=True)[0] for part in parts]
+        toward = [torch.autograd.grad(part, targets)[0] for part in parts]
         slope = float(weights[0]) * toward[0] + float(weights[1]) * toward[1]
         if profile.guard and subnets > 1:
-            slope = slope + torch.autograd.grad(gap(targets, case.range_m), targets, retain_graph=True)[0]
-        optimizer.zero_grad()
-        targets.backward(slope)  # type: ignore[no-untyped-call]
-        optimizer.step()
+            slope = slope + torch.autograd.grad(gap(targets, case.range_m), targets)[0]
+        descent.step(slope)
         if frozen is None:
             # dL/dW_last = (H X_7)^T dL/dQ: exact, without a second pass through the network.
-            slopes = np.array([torch.linalg.norm(gathered.detach().T @ part).item() for part in toward])
+            slopes = np.array([torch.linalg.norm(descent.gathered.T @ part).item() for part in toward])
             weights = rebalanced(weights, slopes, losses, first)
     return found, np.array(used)
 

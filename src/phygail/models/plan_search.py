@@ -12,6 +12,7 @@ from torch import Tensor
 
 from phygail.models.plan_loss import count_subnets, gap, largest_displacement, smooth_displacement
 from phygail.models.planners import ConvolutionStack
+from phygail.models.stack_descent import StackDescent
 
 SPLIT_PENALTY_M = 1000.0  # of J per subnet too many
 
@@ -104,7 +105,12 @@ LEAST_GAIN_M = 0.1  # an improvement of J smaller than this is none
 
 def squashed_targets(network: ConvolutionStack, case: PlanCase) -> Tensor:
     """Q = (W/2) tanh(X_8), (n, 2) m in the frame of the map's center: inside the map by construction."""
-    return case.half_m * torch.tanh(network(case.inputs, case.operator))
+    return squash(network(case.inputs, case.operator), case)
+
+
+def squash(raw: Tensor, case: PlanCase) -> Tensor:
+    """Q = (W/2) tanh(X_8)."""
+    return case.half_m * torch.tanh(raw)
 
 
 def descent_loss(targets: Tensor, case: PlanCase, *, smooth: bool, guard: bool) -> Tensor:
@@ -116,11 +122,12 @@ def descent_loss(targets: Tensor, case: PlanCase, *, smooth: bool, guard: bool) 
 
 def search_cr_mgc(network: ConvolutionStack, case: PlanCase, profile: Profile, iterations: int | None = None) -> Found:
     """Optimize the weights of `network` (changed in place) for one case; J = max_i |q_i - p_i| + 1000 (N_c - 1)."""
-    optimizer = torch.optim.Adam(network.parameters(), lr=profile.rate)
+    descent = StackDescent(network, case.inputs, case.operator, rate=profile.rate, gather_last=False)
     found = Found()
     late_split = 0
     for iteration in range(affordable(iterations or profile.iterations, len(case.positions))):
-        targets = squashed_targets(network, case)
+        raw = descent.forward().requires_grad_()
+        targets = squash(raw, case)
         subnets = count_subnets(targets, case.range_m)
         move = largest_displacement(targets, case.positions).item()
         found.see(targets, move + SPLIT_PENALTY_M * (subnets - 1), subnets)
@@ -128,10 +135,9 @@ def search_cr_mgc(network: ConvolutionStack, case: PlanCase, profile: Profile, i
         if _finished(found, late_split, profile):
             break
         if late_split and profile.rate_after_split is not None:
-            optimizer.param_groups[0]["lr"] = profile.rate_after_split
-        optimizer.zero_grad()
-        descent_loss(targets, case, smooth=profile.smooth, guard=subnets > 1).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
+            descent.rate = profile.rate_after_split
+        loss = descent_loss(targets, case, smooth=profile.smooth, guard=subnets > 1)
+        descent.step(torch.autograd.grad(loss, raw)[0])
     return found
 
 

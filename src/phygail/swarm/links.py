@@ -15,6 +15,8 @@ from scipy.spatial import cKDTree
 
 from phygail.config import CONTACT_M, CONTACT_TOLERANCE_M, LINK_TOLERANCE_M
 
+FEW = 300  # nodes and pairs together: up to here a loop is done before a sparse matrix is made
+
 
 @dataclass(frozen=True)
 class Links:
@@ -77,9 +79,29 @@ def find_links(positions: np.ndarray, range_m: float) -> Links:
 
 def label_subnets(n: int, pairs: np.ndarray) -> tuple[np.ndarray, int]:
     """Connected components of n nodes joined by `pairs` ((m, 2)): ((n,) labels by lowest row, count)."""
+    if n + len(pairs) <= FEW:
+        return _join_few(n, pairs)
     graph = coo_array((np.ones(len(pairs), dtype=np.int8), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
     count, subnet = connected_components(graph.tocsr(), directed=False)
     return subnet, int(count)
+
+
+def _join_few(n: int, pairs: np.ndarray) -> tuple[np.ndarray, int]:
+    """`label_subnets` by joining sets one pair at a time; the root of a set is its lowest row."""
+    root = list(range(n))
+    for a, b in pairs.tolist():
+        while root[a] != a:
+            a = root[a]
+        while root[b] != b:
+            b = root[b]
+        root[max(a, b)] = min(a, b)
+    label, count = [0] * n, 0
+    for row, upper in enumerate(root):
+        if upper == row:
+            label[row], count = count, count + 1
+        else:
+            label[row] = label[upper]
+    return np.array(label, dtype=np.int32), count
 
 
 def laplacian(n: int, pairs: np.ndarray) -> np.ndarray:
