@@ -118,6 +118,6 @@ def _flatten(network: ConvolutionStack) -> tuple[Tensor, list[Tensor], list[Tens
 def _views(values: Tensor, weights: list[Tensor], biases: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
     """Weight, bias, weight, bias, ... of `values`, shaped like the given ones."""
     shapes = [part.shape for pair in zip(weights, biases, strict=True) for part in pair]
-    parts = values.split([shape.numel() for shape in shapes])
+    parts = torch.split(values, [shape.numel() for shape in shapes])
     shaped = [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
     return shaped[::2], shaped[1::2]
