@@ -167,6 +167,17 @@ def test_a_graph_without_a_connected_plan_does_not_spoil_the_other(monkeypatch):
     assert (len(calls), method.flag) == (2, "")
 
 
+def test_equal_graphs_are_searched_once(monkeypatch):
+    """A chain of four hops: k = 3 and k = 2 differ. Without its end all are two hops apart, and k does not matter."""
+    search, calls = demd_model.search_demd, []
+    monkeypatch.setattr(demd_model, "search_demd", lambda *args: calls.append(1) or search(*args))
+    cluster = [[0, 0], [100, 0], [100, 60], [220, 0], [340, 0]]
+    for layout, damaged, searches in ((cluster, [3], 2), (cluster[:4], [1], 1)):
+        calls.clear()
+        Demd(iterations=5).plan(view_of(make_scenario("few", np.array(layout, dtype=float), damaged)))
+        assert len(calls) == searches
+
+
 @pytest.mark.parametrize(
     ("layout", "damaged"),
     [

@@ -66,7 +66,9 @@ class Demd(PlanMethod):
         order = canonical_order(view.positions)
         profile = DEMD_PROFILES[self.profile]
         with one_thread():
-            cases = [demd_case(view, order, centered=profile.centered, fewer_hops=n) for n in profile.fewer_hops]
+            cases = _distinct(
+                [demd_case(view, order, centered=profile.centered, fewer_hops=n) for n in profile.fewer_hops]
+            )
             tries = [search_demd(self._network(), case, profile, self.iterations)[0] for case in cases]
         found = min(tries, key=lambda found: found.cost_m)  # infinite where no iterate was connected
         if found.targets is None:
@@ -91,6 +93,11 @@ class Demd(PlanMethod):
         if profile.pretrained:
             load_state(network, bundled(KIND) if self.weights is None else self.weights, KIND, VERSION)
         return network
+
+
+def _distinct(cases: list[DemdCase]) -> list[DemdCase]:
+    """Without those whose graph occurred before: where everybody is a few hops away, one hop less changes nothing."""
+    return [case for k, case in enumerate(cases) if not any(case.operator.equal(first.operator) for first in cases[:k])]
 
 
 def hop_distances(roster: np.ndarray, range_m: float) -> np.ndarray:
