@@ -1,5 +1,7 @@
 """Keeping links: never torn, the plain mean of `reach` without weights, heavier ends win."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -54,7 +56,7 @@ def plain_means(views, wanted, base):
             for end in (i, j):
                 means.setdefault(end, []).append((v[i] + v[j]) / 2)
         v = np.array([np.mean(means[k], axis=0) if k in means else v[k] for k in range(len(v))])
-    torn = {views.subnet[i] for i, j in edges if ahead(i, j) > 120.0}
+    torn = {views.subnet[i] for i, j in edges if ahead(i, j) > 120.0}  # without noise such an edge has grown
     return np.array([base[k] if views.subnet[k] in torn else v[k] for k in range(len(v))])
 
 
@@ -114,6 +116,18 @@ def test_a_subnet_whose_tree_would_tear_flies_the_base():
     views = views_of([[0.0, 0.0], [119.9, 0.0], [900.0, 0.0]])
     base = np.array([[0.0, 3.0], [0.0, 3.0], [0.0, -1.0]])
     np.testing.assert_array_equal(keep_links(views, APART, base, rounds=0), [[0.0, 3.0], [0.0, 3.0], [0.0, 5.0]])
+
+
+@pytest.mark.parametrize(("outward", "kept"), [(0.0, True), (1.0, False)])
+def test_a_link_that_looks_too_long_does_not_stop_a_subnet_unless_it_grows(outward, kept):
+    """Noise: the pair is linked, so its 123 m are an error of measurement."""
+    views = replace(
+        views_of(PAIR), positions=np.array([[0.0, 0.0], [123.0, 0.0], [900.0, 0.0]]), lengths=np.array([123.0])
+    )
+    wanted = np.array([[0.0, 8.0], [outward, 8.0], [0.0, 5.0]])
+    base = np.array([[0.0, 3.0], [0.0, 3.0], [0.0, -1.0]])
+    flown = keep_links(views, wanted, base, rounds=0)
+    np.testing.assert_array_equal(flown[:2], wanted[:2] if kept else base[:2])
 
 
 def test_the_trees_span_every_subnet_also_with_coincident_uavs():

@@ -10,6 +10,7 @@ from phygail.perception.view import SubnetViews
 
 MARGIN_M = 1.0  # tree edges are held below the radio range by this much
 ROUNDS = 12  # of evening out
+ROUNDING_M = 1e-6  # an edge that grows by less does not grow
 
 
 def keep_links(
@@ -24,7 +25,8 @@ def keep_links(
     """(n, 2) m/s that keep every edge of the subnets' minimum spanning trees.
 
     Where an edge would outgrow the radio range both ends get the mean of their velocities, again and again; a subnet
-    whose tree would tear even so flies `base`, a common velocity, in this step.
+    whose tree would tear even so flies `base`, a common velocity, in this step. With noisy positions a link may look
+    longer than the range; as long as it does not grow, that is no reason to stop.
 
     Args:
         views: All subnets.
@@ -45,7 +47,7 @@ def keep_links(
         velocities, heft = _even_out(velocities, heft, i[strained], j[strained])
     then = _next_lengths(views.positions, velocities, i, j, physics.step_s)
     torn = np.zeros(views.count, dtype=bool)
-    torn[views.subnet[i[then > physics.range_m]]] = True
+    torn[views.subnet[i[(then > physics.range_m) & (then > now + ROUNDING_M)]]] = True
     return np.where(torn[views.subnet][:, None], base, velocities)
 
 

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 
 from phygail.config import LINK_TOLERANCE_M
-from phygail.methods.links import ROUNDS
+from phygail.methods.links import ROUNDING_M, ROUNDS
 from phygail.models.gates import (
     ANCHOR_INPUTS,
     ANCHOR_OUTPUTS,
@@ -269,7 +269,7 @@ def _keep_links(x, members, move, mass, bx, by, reach, margin, stride):
                 x[i, 0] - x[j, 0] + (move[i, 0] - move[j, 0]) * stride,
                 x[i, 1] - x[j, 1] + (move[i, 1] - move[j, 1]) * stride,
             )
-            torn = torn or then > reach
+            torn = torn or (then > reach and then > length[e] + ROUNDING_M)
             if then > reach - margin and then > length[e]:
                 strained = True
                 both = mass[i] + mass[j]
