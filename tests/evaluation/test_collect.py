@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from phygail.evaluation.grid import Grid
 from phygail.evaluation.rows import TIMINGS, read_rows
 from phygail.evaluation.runner import make_job
 from phygail.perception.noise import Sensing
+from phygail.tensors import bundled
 
 SOURCE = {"source": "fresh", "seed": 0}
 
@@ -78,6 +80,12 @@ def test_retrained_weights_do_not_mix_with_the_rows_of_the_old(tmp_path, monkeyp
 
 def test_the_weights_of_learned_methods_are_part_of_the_record():
     assert module.identity(job(1, "cr-ma,sidr")).keys() == {"safety", "weights of cr-ma"}
+
+
+def test_with_a_policy_the_bundled_weights_of_its_method_are_not():
+    policy = bundled("phygail-paper").with_suffix(".onnx")
+    recorded = module.identity(replace(job(1, "phygail-paper,cr-ma"), policy=policy))
+    assert recorded.keys() == {"safety", "policy", "weights of cr-ma"}
 
 
 def test_sensing_is_part_of_the_rows_and_of_the_record(tmp_path):

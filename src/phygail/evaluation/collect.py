@@ -18,6 +18,7 @@ from phygail.evaluation.folder import RunFolder, describe_sensing, digest
 from phygail.evaluation.local_engine import LocalEngine
 from phygail.evaluation.machine import machine
 from phygail.evaluation.pool import Engine, RefusedError
+from phygail.evaluation.roster import takes_policy
 from phygail.evaluation.rows import frame, key_of, read_rows, save_rows
 from phygail.evaluation.runner import Progress, fly_all, plan_tasks
 
@@ -94,7 +95,8 @@ def identity(job: Job) -> dict[str, Any]:
         settings["policy"] = digest(job.policy.read_bytes())
     if job.files:
         settings |= {f"plugin {file.name}": digest(file.read_bytes()) for file in job.files}
-    return settings | {f"weights of {name}": weights for name in job.methods if (weights := _weights(name))}
+    own = [name for name in job.methods if job.policy is None or not takes_policy(name)]  # the others fly the policy
+    return settings | {f"weights of {name}": weights for name in own if (weights := _weights(name))}
 
 
 def _weights(method: str) -> str:
