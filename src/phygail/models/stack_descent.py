@@ -43,7 +43,6 @@ class StackDescent:
         gather_last: bool,
     ) -> None:
         self.rate, self._gather_last = rate, gather_last
-        self._first = operator if first is None else first
         self._operator = operator
         self._values, self._weights, self._biases = _flatten(network)
         self._slopes = torch.zeros_like(self._values)
@@ -54,7 +53,8 @@ class StackDescent:
         wide = [weight.shape[1] for weight in self._weights]
         # Of layer l: what it reads, what its weights act on (H X), and what it hands on. The first reads constants.
         self._reads = [inputs, *(torch.empty(n, width) for width in wide[:-1])]
-        self._gathered = [self._first @ inputs, *(torch.empty(n, weight.shape[0]) for weight in self._weights[1:])]
+        constant = (operator if first is None else first) @ inputs
+        self._gathered = [constant, *(torch.empty(n, weight.shape[0]) for weight in self._weights[1:])]
         self._back = [torch.empty(n, width) for width in wide[:-1]]
         self._spread = [torch.empty(n, width) for width in wide[:-1]]
 
