@@ -12,6 +12,7 @@ from phygail.evaluation.catalog import EXPERIMENTS
 from phygail.evaluation.evidence import load_evidence
 from phygail.evaluation.experiment import Experiment, Leg, Scale, Variant
 from phygail.evaluation.flying import Flying
+from phygail.evaluation.neighbors_figure import budget_means, neighbors_figure, sweep
 from phygail.evaluation.report import REPORT, report_text, write_report
 from phygail.evaluation.reproduce import run_experiment
 from phygail.evaluation.rows import read_rows
@@ -102,6 +103,15 @@ def test_each_variant_flies_its_own_policy_and_the_report_is_made_without_the_ru
     assert (toy / "learning.png").stat().st_size > 5_000
 
 
+def test_the_policy_at_the_end_of_the_budget_flies_not_the_best_one(ground, toy):
+    """After a warm start the best may be from before the rewards had a say: all variants would fly alike."""
+    from phygail.models.export import export_weights
+
+    for run in ("full-s0", "no-gail-s0"):
+        export_weights(ground / "runs" / run / "latest.safetensors", ground / f"{run}.onnx")
+        assert (ground / f"{run}.onnx").read_bytes() == (ground / "runs" / run / f"{run}.onnx").read_bytes()
+
+
 def test_a_second_run_trains_and_flies_nothing(toy, budget, how):
     before = {path: path.read_bytes() for path in toy.glob("*/rows.csv")}
     told = []
@@ -144,6 +154,29 @@ def test_the_curves_are_the_validations_of_the_log(toy):
     lines = learning_figure(load_evidence(TOY, toy)).axes[0].lines
     assert [line.get_label() for line in lines] == ["full", "no-gail"]
     assert list(lines[0].get_ydata()) == [points[0]["success"]]
+
+
+def test_a_sweep_holds_the_other_budget_at_the_papers():
+    known = EXPERIMENTS.get("sensitivity").variants
+    assert [k for _, k in sweep(known, "k_act")] == [1, 2, 4, 6, 8, 12]
+    assert sweep(known, "k_dmg") == [("no-damaged", 0), ("k-dmg-1", 1), ("k-dmg-2", 2), ("full", 3), ("k-dmg-5", 5)]
+
+
+def test_time_and_contacts_are_drawn_over_both_budgets(toy):
+    evidence = load_evidence(TOY, toy)
+    flown = [("full-s0", 20, 3.0), ("k-act-1-s0", 20, 9.0), ("k-act-1-s1", 20, 7.0), ("full-s0", 100, 5.0)]
+    rows = [
+        {**evidence.rows.row(0, named=True), "variant": variant, "uavs": uavs, "time_s": time}
+        for variant, uavs, time in flown
+    ]
+    known = EXPERIMENTS.get("sensitivity")
+    evidence = replace(evidence, experiment=known, rows=type(evidence.rows)(rows))
+    means = {(row["name"], row["uavs"]): row["time_s"] for row in budget_means(evidence).to_dicts()}
+    assert means == {("full", 20): 3.0, ("k-act-1", 20): 8.0, ("full", 100): 5.0}
+    time_over_k_act = neighbors_figure(evidence).axes[0].lines
+    assert [line.get_label() for line in time_over_k_act] == ["N = 20", "N = 100"]
+    assert [list(line.get_xdata()) for line in time_over_k_act] == [[1, 8], [8]]
+    assert [list(line.get_ydata()) for line in time_over_k_act] == [[8.0, 3.0], [5.0]]
 
 
 def test_the_curve_of_a_variant_is_the_mean_of_its_seeds(tmp_path):

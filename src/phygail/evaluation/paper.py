@@ -171,7 +171,7 @@ _add(
 # --- trained for the occasion: `phygail reproduce NAME --experts FILE.h5 --epochs N` ----------------------------------
 
 FULL = Variant("full", "PhyGAIL")
-_TRAINED = Leg("policies", ("phygail-paper",), (20, 100), THREE, 20)
+_TRAINED = Leg("policies", ("phygail-paper",), (20, *LARGE), THREE, 20, FEW)
 _BUDGET = "Every variant has the same budget (above), far below the paper's 1000 epochs of 32 x 1000 steps"
 
 
@@ -235,7 +235,7 @@ _add(
         "What do K_act and K_dmg change?",
         (_TRAINED,),
         tables=("variants", "learning"),
-        figures=("learning",),
+        figures=("neighbors", "learning"),
         variants=(
             FULL,
             *(Variant(f"k-act-{k}", f"K_act = {k}", (f"graph=k-act-{k}",)) for k in (1, 2, 4, 6, 12)),

@@ -9,6 +9,7 @@ from typing import Any
 from phygail.evaluation.evidence import Evidence, load_evidence
 from phygail.evaluation.experiment import Experiment
 from phygail.evaluation.figures import draw_curves, draw_over_bound
+from phygail.evaluation.neighbors_figure import draw_neighbors
 from phygail.evaluation.proposition_tables import propositions, terminal_reward
 from phygail.evaluation.report_tables import TABLES
 from phygail.evaluation.sensing_figure import draw_sensing
@@ -29,6 +30,7 @@ FIGURES.add("curves", lambda evidence, path: draw_curves(evidence.rows, path))
 FIGURES.add("over-bound", lambda evidence, path: draw_over_bound(evidence.rows, path))
 FIGURES.add("sensing", draw_sensing)
 FIGURES.add("learning", draw_learning)
+FIGURES.add("neighbors", draw_neighbors)
 
 
 def flights_folder(experiment: Experiment, out: Path) -> Path:

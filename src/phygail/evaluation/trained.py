@@ -80,9 +80,14 @@ class Trained:
 
 
 def run_trained(experiment: Experiment, out: Path, scale: Scale, budget: Budget, how: Flying) -> None:
-    """Train what is not trained yet, then fly every policy."""
+    """Train what is not trained yet, then fly every policy as it is at the end of its budget.
+
+    Not the best on held-out cases: after a warm start that may be one from before the rewards had any say.
+    """
     if importlib.util.find_spec("torch") is None:
         raise InputError(f"{experiment.name} trains policies: pip install 'phygail[learn]'")
+    from phygail.training.checkpoint import LATEST
+
     legs = scaled(experiment, scale).legs
     notes = read_notes(out)
     notes["runs"] = [{"command": how.command, "machine": machine()}]
@@ -95,7 +100,7 @@ def run_trained(experiment: Experiment, out: Path, scale: Scale, budget: Budget,
             continue
         for leg in legs:
             _check_pilots(leg.methods, run.folder)
-            fly_leg(leg, folder, how, run.export(run.folder / "best.safetensors", run.name))
+            fly_leg(leg, folder, how, run.export(run.folder / LATEST, run.name))
 
 
 def train_variants(experiment: Experiment, out: Path, budget: Budget, how: Flying) -> Iterator[Trained]:

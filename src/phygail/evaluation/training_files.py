@@ -23,8 +23,10 @@ def budget_text(folder: Path) -> str:
     """The budget of a training, without what makes the variant and its seed."""
     about: dict[str, Any] = json.loads(read_text(folder / SETTINGS))
     config = about["config"]
+    taught = config.get("teach_rounds", 0)  # logs of older trainings lack it
     return (
         f"{config['epochs']} epochs of {config['worlds']} x {config['horizon']} steps, "
-        f"{config['ppo_epochs']} PPO passes, warm start of {config['clone_passes']} passes, "
-        f"experts {about['experts']['content_sha256'][:12]}"
+        f"{config['ppo_epochs']} PPO passes, warm start of {config['clone_passes']} passes"
+        + (f" and {taught} rounds of own flights with SIDR as teacher, " if taught else ", ")
+        + f"experts {about['experts']['content_sha256'][:12]}"
     )
