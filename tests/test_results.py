@@ -39,6 +39,19 @@ def test_the_tables_of_an_experiment_are_those_of_its_rows(name):
         assert (RESULTS / name / f"{figure}.png").exists()
 
 
+def test_the_budget_of_the_ablation_makes_a_full_model_that_is_worth_taking_apart():
+    """It reconnects 95 % of swarms of 20 and is within 25 % of `phygail-paper` at N = 100, on the same cases."""
+    full = read_rows(RESULTS / "ablation" / "full-s0" / "rows.csv")
+    small = [row["converged"] for row in full if row["uavs"] == 20]
+    assert small
+    assert sum(small) >= 0.95 * len(small)
+    flown = read_rows(RESULTS / "propositions" / "flights" / "rows.csv")
+    paper = {row["scenario"]: row["steps"] for row in flown if row["method"] == "phygail-paper" and row["uavs"] == 100}
+    mine = {row["scenario"]: row["steps"] for row in full if row["scenario"] in paper}
+    assert len(mine) == len(paper) == 30
+    assert sum(mine.values()) <= 1.25 * sum(paper.values())
+
+
 @pytest.mark.parametrize("name", [*COMPARISONS, *REPORTS])
 def test_results_name_the_command_that_made_them(name):
     text = (RESULTS / name / (REPORT if name in REPORTS else "summary.md")).read_text(encoding="utf-8")

@@ -6,6 +6,8 @@ II (overall), III (ablation), IV (runtime) and of the text of Section V; curves 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from phygail.evaluation.experiment import Experiment, Leg, Variant
 from phygail.perception.noise import Sensing
 from phygail.registry import Registry
@@ -233,7 +235,7 @@ _add(
         "sensitivity",
         "How many neighbors a UAV attends to (paper: Fig. 7)",
         "What do K_act and K_dmg change?",
-        (_TRAINED,),
+        (replace(_TRAINED, uavs=(20, 100, 200)),),
         tables=("variants", "learning"),
         figures=("neighbors", "learning"),
         variants=(
