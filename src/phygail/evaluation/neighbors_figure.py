@@ -12,12 +12,12 @@ from phygail.config import InputError
 from phygail.evaluation.evidence import Evidence, weighed, weighed_mean
 from phygail.evaluation.experiment import Variant
 from phygail.evaluation.style import (
-    FAINT,
     INK,
     PICTURE_SUFFIXES,
     SOFT,
     add_panel,
     checked_draft,
+    dress_axes,
     line_styles,
     save_figure,
 )
@@ -63,9 +63,7 @@ def neighbors_figure(evidence: Evidence) -> Figure:
                 axes.tick_params(labelbottom=False)
             if column == 0:
                 axes.set_ylabel(measure, fontsize=9, color=INK)
-            axes.grid(visible=True, color=FAINT, linewidth=0.6)
-            axes.spines[["top", "right"]].set_visible(False)
-            axes.tick_params(colors=SOFT, labelsize=8)
+            dress_axes(axes)
     figure.legend(loc="lower center", ncols=len(styles), frameon=False, fontsize=8.5, labelcolor=INK)
     return figure
 

@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from phygail.evaluation.evidence import Evidence, weighed, weighed_mean
 from phygail.evaluation.report_tables import sensed_column
 from phygail.evaluation.style import (
-    FAINT,
     INK,
     PICTURE_SUFFIXES,
     SOFT,
     add_panel,
     checked_draft,
+    dress_axes,
     line_styles,
     save_figure,
 )
@@ -51,8 +51,6 @@ def sensing_figure(evidence: Evidence) -> Figure:
         axes.set_ylim(bottom=-0.04 if what == "converged" else 0, top=1.06 if what == "converged" else None)
         axes.set_xlabel(LABELS[column], fontsize=8.5, color=SOFT)
         axes.set_ylabel(label, fontsize=9, color=INK)
-        axes.grid(visible=True, color=FAINT, linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(colors=SOFT, labelsize=8)
+        dress_axes(axes)
     figure.legend(loc="lower center", ncols=len(styles), frameon=False, fontsize=8.5, labelcolor=INK)
     return figure

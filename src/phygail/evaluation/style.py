@@ -109,6 +109,13 @@ def add_panel(figure: Figure, left: float, bottom: float, width: float, height: 
     return figure.add_axes((left / total_width, bottom / total_height, width / total_width, height / total_height))
 
 
+def dress_axes(axes: Axes) -> None:
+    """A faint grid, no frame above and to the right, small soft numbers."""
+    axes.grid(visible=True, color=FAINT, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(colors=SOFT, labelsize=8)
+
+
 @contextmanager
 def checked_draft(path: Path, suffixes: tuple[str, ...]) -> Iterator[Path]:
     """A draft that becomes `path` when the block ends well; an unknown suffix is refused before any work is done."""

@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from phygail.config import InputError
 from phygail.evaluation.evidence import Evidence, over_bound, weighed, weighed_mean
 from phygail.evaluation.experiment import Variant
-from phygail.evaluation.style import FAINT, INK, PICTURE_SUFFIXES, SOFT, checked_draft, line_styles, save_figure
+from phygail.evaluation.style import INK, PICTURE_SUFFIXES, SOFT, checked_draft, dress_axes, line_styles, save_figure
 from phygail.evaluation.style import new_figure as blank
 from phygail.evaluation.summary import case_rank
 from phygail.evaluation.tables import NOTHING, cell_text, markdown_table
@@ -156,9 +156,7 @@ def learning_figure(evidence: Evidence) -> Figure:
         axes.set_xlabel("epoch", fontsize=8.5, color=SOFT)
         axes.set_ylabel(label, fontsize=9, color=INK)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.grid(visible=True, color=FAINT, linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(colors=SOFT, labelsize=8)
+        dress_axes(axes)
     panels[0].set_ylim(-0.04, 1.06)
     panels[1].set_ylim(bottom=0.9)
     figure.subplots_adjust(left=0.07, right=0.98, top=0.97, bottom=0.18 + 0.05 * len(curves) / 5, wspace=0.2)
