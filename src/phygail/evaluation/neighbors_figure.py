@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 from matplotlib.figure import Figure
 
-from phygail.config import InputError
 from phygail.evaluation.evidence import Evidence, weighed, weighed_mean
 from phygail.evaluation.experiment import Variant
 from phygail.evaluation.style import (
@@ -71,8 +71,6 @@ def neighbors_figure(evidence: Evidence) -> Figure:
 def budget_means(evidence: Evidence) -> pl.DataFrame:
     """Mean time and contacts by `name` of the variant and `uavs`."""
     rows = weighed(with_variants(evidence), ("name", "uavs"))
-    if rows.is_empty():
-        raise InputError(f"{evidence.folder} holds no flight to draw")
     return rows.group_by("name", "uavs").agg(weighed_mean(what) for what in SHOWN)
 
 
@@ -83,6 +81,7 @@ def sweep(variants: Sequence[Variant], budget: str) -> list[tuple[str, int]]:
     for variant in variants:
         graphs = [setting.removeprefix("graph=") for setting in variant.settings if setting.startswith("graph=")]
         spec = GRAPHS[graphs[0]] if graphs else full
-        if all(getattr(spec, other) == getattr(full, other) for other in BUDGETS if other != budget):
-            found.append((variant.name, int(getattr(spec, budget))))
+        k = getattr(spec, budget)
+        if spec == replace(full, **{budget: k}):
+            found.append((variant.name, k))
     return sorted(found, key=lambda pair: pair[1])

@@ -22,7 +22,7 @@ from phygail.evaluation.flight import fly_case
 from phygail.evaluation.flying import SEED, Flying, fly_leg, fly_scenarios
 from phygail.evaluation.machine import machine
 from phygail.evaluation.training_files import copy_training
-from phygail.files import write_text
+from phygail.files import make_folder, write_text
 from phygail.methods import METHODS
 from phygail.rng import generator
 from phygail.swarm.bounds import bound_steps
@@ -70,10 +70,10 @@ class Trained:
     folder: Path
 
     def export(self, weights: Path, name: str) -> Path:
-        """The policy NAME.onnx of weights of this run, written anew only if the weights are younger."""
+        """The policy NAME.onnx of weights of this run, in a folder of theirs; written anew only if they are younger."""
         from phygail.models.export import export_weights
 
-        path = self.folder / f"{name}.onnx"
+        path = make_folder(self.folder / weights.stem) / f"{name}.onnx"
         if not path.exists() or path.stat().st_mtime < weights.stat().st_mtime:
             export_weights(weights, path)
         return path
