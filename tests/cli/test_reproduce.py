@@ -14,7 +14,7 @@ from phygail.config import InputError
 from phygail.evaluation.catalog import EXPERIMENTS
 from phygail.evaluation.experiment import Experiment, Leg
 from phygail.evaluation.report import REPORT, report_text
-from phygail.evaluation.reproduce import why_not
+from phygail.evaluation.reproduce import same_flights, why_not
 from phygail.evaluation.rows import TIMINGS, read_rows
 from phygail.methods import METHODS
 
@@ -146,6 +146,31 @@ def test_a_method_without_its_weights_is_left_out_with_the_reason(monkeypatch):
 
     monkeypatch.setattr("phygail.evaluation.reproduce.make_method", refuse)
     assert why_not("sidr") == "cannot read the policy phygail.onnx"
+
+
+SHORT = ["--cases", "1", "--uavs", "100", "--damage", "0.5", "--methods", "sidr,center-fly", "--workers", "1"]
+
+
+def test_experiments_side_by_side_fly_the_same_flights_once(tmp_path):
+    """`safety` without the filter is what `overall` flew; with it, or under another name, it flies."""
+    for name in ("overall", "safety"):
+        assert main(["reproduce", name, *SHORT, "--out", str(tmp_path / name)]) == 0
+    assert main(["reproduce", "safety", *SHORT, "--out", str(tmp_path / "mine")]) == 0
+    flown = (tmp_path / "overall" / "fast" / "rows.csv").read_text()
+    assert (tmp_path / "safety" / "fast-off" / "rows.csv").read_text() == flown  # timings too
+    assert (tmp_path / "mine" / "fast-off" / "rows.csv").read_text() != flown
+    assert "Flights that `overall` had flown" in (tmp_path / "safety" / REPORT).read_text(encoding="utf-8")
+    assert "had flown" not in (tmp_path / "mine" / REPORT).read_text(encoding="utf-8")
+    assert {row["safety"] for row in read_rows(tmp_path / "safety" / "fast-on" / "rows.csv")} == {"on"}
+
+
+def test_nothing_is_taken_where_times_are_measured(tmp_path):
+    for name in ("overall", "runtime"):
+        assert main(["reproduce", name, *SHORT, "--out", str(tmp_path / name)]) == 0
+    assert "taken_from" not in json.loads((tmp_path / "runtime" / "all" / "run.json").read_text())
+    kin = same_flights(EXPERIMENTS.get("noise"), EXPERIMENTS.get("noise").legs[0], tmp_path / "noise")
+    assert {"overall/fast", "delay/fast-0"} < {f"{path.parent.name}/{path.name}" for path in kin}
+    assert not {path for path in kin if path.parent.name in ("noise", "strike", "paper-layouts", "ablation")}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from phygail.config import InputError
 from phygail.evaluation import collect as module
 from phygail.evaluation.collect import collect
 from phygail.evaluation.grid import Grid
-from phygail.evaluation.rows import TIMINGS, read_rows
+from phygail.evaluation.rows import TIMINGS, read_rows, save_rows
 from phygail.evaluation.runner import make_job
 from phygail.perception.noise import Sensing
 from phygail.tensors import bundled
@@ -64,6 +64,85 @@ def test_other_scenarios_are_refused(tmp_path, source, named):
     grow(tmp_path, 1, "sidr")
     with pytest.raises(InputError, match=named):
         grow(tmp_path, 1, "sidr", source=source)
+
+
+# --- flights that stand in the folder of another experiment -----------------------------------------------------------
+
+
+def fly_beside(folder, kin, *args, **options):
+    return collect(job(*args, **options), folder, SOURCE, workers=1, command="test", kin=[kin])
+
+
+def test_the_same_flights_are_taken_from_kin_timings_included(tmp_path, whole):
+    """And what is missing there is flown: the folder then holds the rows of one flown at once."""
+    donor, mine = tmp_path / "overall" / "fast", tmp_path / "noise" / "fast-0m"
+    grow(donor, 1, "sidr")
+    assert fly_beside(mine, donor, 2, "sidr,center-fly").drop(TIMINGS).equals(whole)
+    there = (donor / "rows.csv").read_text().splitlines()
+    assert set(there) <= set((mine / "rows.csv").read_text().splitlines())
+    assert json.loads((mine / "run.json").read_text())["taken_from"] == ["overall/fast"]
+    fly_beside(mine, donor, 2, "sidr")  # a run that takes nothing still knows
+    assert json.loads((mine / "run.json").read_text())["taken_from"] == ["overall/fast"]
+    assert "taken_from" not in json.loads((donor / "run.json").read_text())
+
+
+def change_config(folder, **settings):
+    record = json.loads((folder / "run.json").read_text())
+    record["config"] |= settings
+    (folder / "run.json").write_text(json.dumps(record))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"seed": 1},
+        {"source": "strike"},
+        {"safety": "on"},
+        {"noise_m": 2.0},
+        {"policy": "sha256:x"},
+        {"plugin a.py": ""},
+    ],
+)
+def test_flights_of_other_settings_are_not_taken(tmp_path, settings):
+    donor, mine = tmp_path / "donor", tmp_path / "mine"
+    grow(donor, 1, "sidr")
+    change_config(donor, **settings)
+    fly_beside(mine, donor, 1, "sidr")
+    assert "taken_from" not in json.loads((mine / "run.json").read_text())
+
+
+def test_flights_with_other_weights_are_not_taken(tmp_path, monkeypatch):
+    """Nor those of which nobody knows the weights; methods without any are taken beside them."""
+    donor, mine = tmp_path / "donor", tmp_path / "mine"
+    grow(donor, 1, "sidr,center-fly")
+    before = {row["method"]: row["solve_s"] for row in read_rows(donor / "rows.csv")}
+    monkeypatch.setattr(module, "_weights", lambda name: "sha256:new" if name == "sidr" else "")
+    asked = []
+    monkeypatch.setattr(module, "fly_all", lambda crew, folder, todo, *rest: asked.extend(todo) or [])
+    fly_beside(mine, donor, 1, "sidr,center-fly")
+    assert {task.method for task in asked} == {"sidr"}
+    assert len(asked) == 2
+    assert {row["method"] for row in read_rows(mine / "rows.csv")} == set(before) - {"sidr"}
+
+
+@pytest.mark.parametrize("flag", ["timeout", "error:MemoryError", "straight;timeout"])
+def test_flights_that_failed_for_want_of_time_or_luck_are_flown_again(tmp_path, flag):
+    donor, mine = tmp_path / "donor", tmp_path / "mine"
+    grow(donor, 1, "sidr")
+    rows = read_rows(donor / "rows.csv")
+    save_rows(donor / "rows.csv", [{**row, "flag": flag if k else "", "solve_s": 99.0} for k, row in enumerate(rows)])
+    found = fly_beside(mine, donor, 1, "sidr")
+    assert found["flag"].to_list() == ["", ""]
+    assert [time == 99.0 for time in found["solve_s"]] == [True, False]
+
+
+def test_kin_that_is_missing_or_damaged_is_passed_over(tmp_path):
+    torn, scratched = tmp_path / "torn", tmp_path / "scratched"
+    for folder, file in ((torn, "run.json"), (scratched, "rows.csv")):
+        grow(folder, 1, "sidr")
+        (folder / file).write_text("{\n")
+    for kin in (torn, scratched, tmp_path / "nowhere"):
+        assert fly_beside(tmp_path / f"of-{kin.name}", kin, 1, "sidr").height == 2
 
 
 def test_retrained_weights_do_not_mix_with_the_rows_of_the_old(tmp_path, monkeypatch):

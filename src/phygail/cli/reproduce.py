@@ -46,7 +46,8 @@ class Reproduce:
     out: Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")] = None
     """Folder for rows, tables and figures, results/NAME unless given; for all the folder of their folders.
 
-    optimality is made of the flights of overall, which stand in a folder of that name beside it.
+    optimality is made of the flights of overall, which stand in a folder of that name beside it. Flights that two
+    experiments share are flown once if their folders stand side by side under their names.
     """
     cases: MaybeCount = None
     """Scenarios per setting, instead of the declared number; slow planners never fly more than declared."""

@@ -2,32 +2,39 @@
 
 `runner.compare` fixes everything at the start of a folder. Here only what changes the rows themselves is fixed: where
 scenarios come from, seed, safety, sensing, policy, and the weights or source of each method. What is there is kept and
-never flown twice; whoever changes one of these gets a clear refusal instead of a mixture.
+never flown twice; whoever changes one of these gets a clear refusal instead of a mixture. What a folder of another
+experiment holds, flown with the very same settings, is taken from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import contextlib
+import json
+from collections.abc import Container, Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phygail import __version__
-from phygail.evaluation.flight import Job
+from phygail.config import InputError
+from phygail.evaluation.flight import TIMEOUT, Job, Task
 from phygail.evaluation.folder import RunFolder, describe_sensing, digest
 from phygail.evaluation.local_engine import LocalEngine
 from phygail.evaluation.machine import machine
 from phygail.evaluation.pool import Engine, RefusedError
 from phygail.evaluation.roster import takes_policy
-from phygail.evaluation.rows import frame, key_of, read_rows, save_rows
+from phygail.evaluation.rows import ERROR, Journal, Key, Row, frame, key_of, read_rows, save_rows
 from phygail.evaluation.runner import Progress, fly_all, plan_tasks
+from phygail.files import read_text, write_text
 
 if TYPE_CHECKING:
     import polars as pl
 
+WEIGHTS = "weights of "  # how the settings that belong to one method begin
+
 
 class GrowingFolder(RunFolder):
-    """A folder that later runs may add to; run.json keeps the command and machine of each."""
+    """A folder that later runs may add to; run.json keeps the command and machine of each, and whose rows it took."""
 
     def decisive(self, earlier: dict[str, Any]) -> Iterable[str]:
         """The settings that both runs have: a method that is new may bring its weights."""
@@ -38,7 +45,32 @@ class GrowingFolder(RunFolder):
         # A run that was resumed stands once, unless it went on elsewhere.
         runs = [run for run in before.get("runs", []) if _place(run) != _place(about)]
         config = {**before.get("config", {}), **self.config}
-        return {"version": __version__, "config": config, "run": about, "runs": [*runs, about]}
+        taken = {"taken_from": before["taken_from"]} if "taken_from" in before else {}
+        return {"version": __version__, "config": config, "run": about, "runs": [*runs, about], **taken}
+
+    def rows_alike(self, keys: Container[Key]) -> list[Row]:
+        """The rows of these flights, as far as they were flown here with the very same settings and weights.
+
+        What met a time limit or ended with an error is left out: another run may have more luck.
+        """
+        try:
+            config = (self.check() or {"config": {}})["config"]
+            rows = read_rows(self.rows_path) if self.rows_path.exists() else []
+        except InputError:  # another version, other weights, a damaged file
+            return []
+        if _shared(config) != _shared(self.config):
+            return []
+        rows = [row for row in rows if key_of(row) in keys and row["version"] == __version__]
+        alike = [row for row in rows if config.get(WEIGHTS + row["method"]) == self.config.get(WEIGHTS + row["method"])]
+        return [row for row in alike if not any(f.startswith((ERROR, TIMEOUT)) for f in row["flag"].split(";"))]
+
+    def take(self, rows: list[Row], origin: Path) -> None:
+        """Add rows that stand in the folder `origin`; run.json names it before the first of them is here."""
+        record = json.loads(read_text(self._record))
+        names = [*record.get("taken_from", []), f"{origin.parent.name}/{origin.name}"]
+        write_text(self._record, json.dumps({**record, "taken_from": sorted(set(names))}, indent=2) + "\n")
+        with contextlib.closing(Journal(self.rows_path)) as journal:
+            journal.append(rows)
 
 
 def collect(
@@ -50,8 +82,9 @@ def collect(
     engine: Engine | None = None,
     progress: Progress | None = None,
     command: str = "",
+    kin: Sequence[Path] = (),
 ) -> pl.DataFrame:
-    """Fly what the folder does not hold yet; gives all rows of the folder.
+    """Fly what neither the folder nor its kin hold yet; gives all rows of the folder.
 
     Args:
         job: Scenarios, methods and settings.
@@ -60,6 +93,7 @@ def collect(
         workers: Processes. engine: Where to fly; worker processes on this machine if None.
         progress: Told how many of all episodes of the folder are finished.
         command: How a user repeats this run.
+        kin: Folders that may hold some of the same flights; those of other settings are passed over.
     """
     folder = GrowingFolder(out, {**source, **identity(job)})
     tasks, ids = plan_tasks(job), job.cases.ids()
@@ -69,11 +103,13 @@ def collect(
     try:
         with folder.locked():
             rows = folder.resume(about)
-            done = {key_of(row) for row in rows}
-            todo = [task for task in tasks if (ids[task.index], task.method) not in done]
+            todo = {(ids[task.index], task.method): task for task in tasks}
+            for row in rows:
+                todo.pop(key_of(row), None)
+            rows += _take_over(folder, kin, todo)
             if todo:
                 crew.start(job)
-            rows += fly_all(crew, folder, todo, len(rows), progress)
+            rows += fly_all(crew, folder, list(todo.values()), len(rows), progress)
             save_rows(folder.rows_path, rows)
             return frame(rows)
     except RefusedError:
@@ -82,6 +118,23 @@ def collect(
         raise
     finally:
         crew.stop()
+
+
+def _take_over(folder: GrowingFolder, kin: Iterable[Path], todo: dict[Key, Task]) -> list[Row]:
+    """The rows that folders of kin hold of what is left to fly; they are then here and no longer left."""
+    rows: list[Row] = []
+    for other in kin:
+        found = GrowingFolder(other, folder.config).rows_alike(todo)
+        if found:
+            folder.take(found, other)
+            rows += found
+            for row in found:
+                todo.pop(key_of(row), None)
+    return rows
+
+
+def _shared(config: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in config.items() if not key.startswith(WEIGHTS)}
 
 
 def _place(run: Mapping[str, Any]) -> tuple[str, str]:
@@ -96,7 +149,7 @@ def identity(job: Job) -> dict[str, Any]:
     if job.files:
         settings |= {f"plugin {file.name}": digest(file.read_bytes()) for file in job.files}
     own = [name for name in job.methods if job.policy is None or not takes_policy(name)]  # the others fly the policy
-    return settings | {f"weights of {name}": weights for name in own if (weights := _weights(name))}
+    return settings | {f"{WEIGHTS}{name}": weights for name in own if (weights := _weights(name))}
 
 
 def _weights(method: str) -> str:

@@ -57,12 +57,14 @@ class Evidence:
 
 def load_evidence(experiment: Experiment, folder: Path) -> Evidence:
     """Read every leg below `folder`; rows of two versions are refused, never pooled."""
-    parts, runs = [], []
+    parts, runs, taken = [], [], set()
     for path in sorted(folder.glob("*/rows.csv")):
         found = read_rows(path)
         if found:
             parts.append(frame(found).with_columns(leg=pl.lit(path.parent.name)))
-            runs += json.loads(read_text(path.parent / "run.json")).get("runs", [])
+            record = json.loads(read_text(path.parent / "run.json"))
+            runs += record.get("runs", [])
+            taken |= set(record.get("taken_from", []))
     runs += read_notes(folder)["runs"]
     if not parts and (experiment.legs or not runs):
         raise InputError(f"{folder} holds no flights of {experiment.name}: run phygail reproduce {experiment.name}")
@@ -74,7 +76,8 @@ def load_evidence(experiment: Experiment, folder: Path) -> Evidence:
         )  # fmt: skip
     split = split_cases(rows).drop("rank")  # ranks across legs would mix conditions
     version = versions[0] if versions else __version__
-    return Evidence(experiment, split, tuple(runs), tuple(_notes(folder, split)), version, folder)
+    notes = [*_taken_note(taken), *_notes(folder, split)]
+    return Evidence(experiment, split, tuple(runs), tuple(notes), version, folder)
 
 
 def read_notes(folder: Path) -> dict[str, Any]:
@@ -82,6 +85,13 @@ def read_notes(folder: Path) -> dict[str, Any]:
     path = folder / NOTES
     known = json.loads(read_text(path)) if path.exists() else {}
     return {"settings": {}, "left_out": {}, "runs": [], **known}
+
+
+def _taken_note(folders: Iterable[str]) -> Iterable[str]:
+    """What must be said if another experiment had flown some of the flights."""
+    if names := sorted({folder.split("/")[0] for folder in folders}):
+        known = " and ".join(f"`{name}`" for name in names)
+        yield f"Flights that {known} had flown with the same cases and settings are taken from there, timings included"
 
 
 def _notes(folder: Path, rows: pl.DataFrame) -> Iterable[str]:

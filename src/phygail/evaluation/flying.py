@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +44,16 @@ class Flying:
     tell: Callable[[str], None] = log.info
 
 
-def fly_leg(leg: Leg, folder: Path, how: Flying, policy: Path | None = None) -> dict[str, list[str]]:
-    """Fly one leg, size by size; gives what must be said about its settings, by leg and size."""
+def fly_leg(
+    leg: Leg, folder: Path, how: Flying, policy: Path | None = None, kin: Sequence[Path] = ()
+) -> dict[str, list[str]]:
+    """Fly one leg, size by size; gives what must be said about its settings, by leg and size.
+
+    Args:
+        leg: What to fly. folder: For its rows. how: How to fly.
+        policy: Policy file for the methods that fly one.
+        kin: Folders that may hold some of the same flights.
+    """
     notes = {}
     for uavs, ratios, cases in leg.settings():
         scenarios, remarks = draw_cases(leg, uavs, ratios, cases, SEED)
@@ -53,12 +61,18 @@ def fly_leg(leg: Leg, folder: Path, how: Flying, policy: Path | None = None) -> 
             log.warning("%s", remark)
         notes[f"{leg.name} {uavs}"] = remarks
         if isinstance(scenarios, Grid) or scenarios:
-            fly_scenarios(scenarios, leg, folder, how, policy, f"{folder.name}, N = {uavs:,}")
+            fly_scenarios(scenarios, leg, folder, how, policy, f"{folder.name}, N = {uavs:,}", kin)
     return notes
 
 
 def fly_scenarios(
-    scenarios: Grid | list[Scenario], leg: Leg, folder: Path, how: Flying, policy: Path | None = None, title: str = ""
+    scenarios: Grid | list[Scenario],
+    leg: Leg,
+    folder: Path,
+    how: Flying,
+    policy: Path | None = None,
+    title: str = "",
+    kin: Sequence[Path] = (),
 ) -> None:
     """Fly scenarios with the settings of a leg."""
     job = make_job(
@@ -70,5 +84,5 @@ def fly_scenarios(
     with how.progress(title or folder.name) if how.progress else nullcontext() as progress:
         collect(
             job, folder, {"source": leg.source, "seed": SEED}, workers=workers, engine=engine, progress=progress,
-            command=how.command,
+            command=how.command, kin=kin,
         )  # fmt: skip

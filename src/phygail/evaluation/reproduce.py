@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from phygail.config import InputError
+from phygail.evaluation.catalog import EXPERIMENTS
 from phygail.evaluation.evidence import NOTES, read_notes
-from phygail.evaluation.experiment import Experiment, Scale, scaled
+from phygail.evaluation.experiment import Experiment, Leg, Scale, scaled
 from phygail.evaluation.flying import SEED, Flying, fly_leg
 from phygail.evaluation.propositions import COST, MEASURES, measure_all, paper_actor, save_cost
 from phygail.evaluation.report import flights_folder
@@ -62,9 +63,25 @@ def fly_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying)
     notes = read_notes(folder)
     notes["left_out"] |= left_out
     for leg in chosen.legs:
-        notes["settings"] |= fly_leg(leg, folder / leg.name, how)
+        notes["settings"] |= fly_leg(leg, folder / leg.name, how, kin=same_flights(experiment, leg, folder))
         write_text(folder / NOTES, json.dumps(notes, indent=1) + "\n")
     return list(chosen.methods)
+
+
+def same_flights(experiment: Experiment, leg: Leg, folder: Path) -> list[Path]:
+    """Where other experiments keep flights with the settings of a leg, if all stand side by side under their names.
+
+    None where times are measured, and none for a folder of another name: whoever chose it wants to fly.
+    """
+    if leg.alone or folder.name != experiment.name:
+        return []
+    return [
+        folder.parent / other.name / theirs.name
+        for other in (EXPERIMENTS.get(name) for name in EXPERIMENTS)
+        if other.name != experiment.name and not other.variants and not other.flights_of
+        for theirs in other.legs
+        if (theirs.source, theirs.safety, theirs.sensing) == (leg.source, leg.safety, leg.sensing)
+    ]
 
 
 def _available(experiment: Experiment) -> tuple[Experiment, dict[str, str]]:
