@@ -136,6 +136,22 @@ def test_flights_that_failed_for_want_of_time_or_luck_are_flown_again(tmp_path, 
     assert [time == 99.0 for time in found["solve_s"]] == [True, False]
 
 
+def test_who_sets_a_time_limit_flies(tmp_path):
+    """A flight of kin may have taken longer."""
+    donor, mine = tmp_path / "donor", tmp_path / "mine"
+    grow(donor, 1, "sidr")
+    collect(replace(job(1, "sidr"), timeout_s=60.0), mine, SOURCE, workers=1, kin=[donor])
+    assert "taken_from" not in json.loads((mine / "run.json").read_text())
+
+
+def test_a_row_that_kin_holds_twice_is_taken_once(tmp_path):
+    donor, mine = tmp_path / "donor", tmp_path / "mine"
+    grow(donor, 1, "sidr")
+    with (donor / "rows.csv").open("a") as file:  # as in the journal of a run that was killed
+        file.write((donor / "rows.csv").read_text().splitlines(keepends=True)[-1])
+    assert fly_beside(mine, donor, 1, "sidr").height == 2
+
+
 def test_kin_that_is_missing_or_damaged_is_passed_over(tmp_path):
     torn, scratched = tmp_path / "torn", tmp_path / "scratched"
     for folder, file in ((torn, "run.json"), (scratched, "rows.csv")):

@@ -60,8 +60,8 @@ class GrowingFolder(RunFolder):
             return []
         if _shared(config) != _shared(self.config):
             return []
-        rows = [row for row in rows if key_of(row) in keys and row["version"] == __version__]
-        alike = [row for row in rows if config.get(WEIGHTS + row["method"]) == self.config.get(WEIGHTS + row["method"])]
+        own = {key_of(row): row for row in rows if key_of(row) in keys and row["version"] == __version__}.values()
+        alike = [row for row in own if config.get(WEIGHTS + row["method"]) == self.config.get(WEIGHTS + row["method"])]
         return [row for row in alike if not any(f.startswith((ERROR, TIMEOUT)) for f in row["flag"].split(";"))]
 
     def take(self, rows: list[Row], origin: Path) -> None:
@@ -106,7 +106,7 @@ def collect(
             todo = {(ids[task.index], task.method): task for task in tasks}
             for row in rows:
                 todo.pop(key_of(row), None)
-            rows += _take_over(folder, kin, todo)
+            rows += _take_over(folder, () if job.timeout_s else kin, todo)  # who wants a time limit wants it met
             if todo:
                 crew.start(job)
             rows += fly_all(crew, folder, list(todo.values()), len(rows), progress)
