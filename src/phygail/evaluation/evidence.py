@@ -90,7 +90,7 @@ def read_notes(folder: Path) -> dict[str, Any]:
 def _taken_note(folders: Iterable[str]) -> Iterable[str]:
     """What must be said if another experiment had flown some of the flights."""
     if names := sorted({folder.split("/")[0] for folder in folders}):
-        known = " and ".join(f"`{name}`" for name in names)
+        known = ", ".join(f"`{name}`" for name in names)
         yield f"Flights that {known} had flown with the same cases and settings are taken from there, timings included"
 
 
