@@ -54,10 +54,11 @@ class GrowingFolder(RunFolder):
         What met a time limit or ended with an error is left out: another run may have more luck.
         """
         try:
-            config = (self.check() or {"config": {}})["config"]
-            rows = read_rows(self.rows_path) if self.rows_path.exists() else []
+            record = self.check()
+            rows = read_rows(self.rows_path) if record and self.rows_path.exists() else []
         except InputError:  # another version, other weights, a damaged file
             return []
+        config = record["config"] if record else {}
         if _shared(config) != _shared(self.config):
             return []
         own = {key_of(row): row for row in rows if key_of(row) in keys and row["version"] == __version__}.values()
