@@ -137,3 +137,12 @@ def test_the_trees_span_every_subnet_also_with_coincident_uavs():
         {frozenset({0, 1}), frozenset({1, 2}), frozenset({3, 4})},
         {frozenset({0, 1}), frozenset({0, 2}), frozenset({3, 4})},
     )
+
+
+@pytest.mark.parametrize(("length", "age_s", "even"), [(116.0, 0.0, False), (116.0, 0.3, True), (113.0, 0.3, False)])
+def test_late_news_asks_for_as_much_slack_as_one_may_have_flown_since(length, age_s, even):
+    """10 m/s for 0.3 s and the margin: held below 116 m instead of 119; flying apart for a step adds 2 m."""
+    views = replace(views_of([[0.0, 0.0], [length, 0.0]]), age_s=age_s)
+    apart = np.array([[-10.0, 0.0], [10.0, 0.0]])
+    kept = keep_links(views, apart, np.zeros_like(apart))
+    np.testing.assert_allclose(kept, 0.0 if even else apart)

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from phygail.methods import METHODS
-from phygail.methods.base import make_method
+from phygail.methods.base import SubnetMethod, make_method
 from phygail.methods.sensed import sensed_controller
 from phygail.perception.noise import Sensing
 from phygail.perception.view import Scope
 from phygail.rng import generator
 from phygail.swarm.dynamics import step
-from phygail.swarm.scenario import draw_scenario
-from phygail.swarm.state import initial_state
+from phygail.swarm.scenario import draw_scenario, make_scenario
+from phygail.swarm.state import SwarmState, initial_state
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if METHODS.get(name).scope is Scope.SUBNET])
@@ -28,3 +28,62 @@ def test_methods_fly_with_late_and_noisy_neighbors(name):
         velocities = late(state)
         assert np.isfinite(velocities).all()
         state = step(state, velocities)
+
+
+SIGHTINGS: list[tuple[np.ndarray, np.ndarray]] = []
+
+
+class Watcher(SubnetMethod):
+    """Notes who it sees where."""
+
+    name = "watcher"
+
+    def act(self, view):
+        SIGHTINGS.append((view.members, view.positions))
+        return np.zeros_like(view.positions)
+
+
+class Reckoner(Watcher):
+    name = "reckoner"
+    reckons = True
+
+
+@pytest.mark.parametrize(("watcher", "late"), [(Watcher, 2), (Reckoner, 0)])
+def test_only_a_rule_that_reckons_sees_a_steady_swarm_where_it_is(watcher, late):
+    scenario = draw_scenario(20, 0.2, generator(700_002))
+    fly = sensed_controller(watcher(), scenario, Sensing(delay_steps=2), np.random.default_rng(0))
+    state, steady = initial_state(scenario), np.tile([3.0, -2.0], (len(scenario.alive), 1))
+    for _ in range(3):
+        fly(state)
+        state = step(state, steady)
+    SIGHTINGS.clear()
+    fly(state)  # at step 3: the news is from step 1, the first with a velocity
+    assert len(SIGHTINGS) == len(scenario.alive)
+    behind = late * scenario.physics.step_s * steady[0]
+    for members, positions in SIGHTINGS:
+        true = state.positions[np.searchsorted(scenario.alive, members)]
+        off = np.linalg.norm(true - behind - positions, axis=1)
+        assert (off < 1e-9).sum() >= len(members) - 1  # all but itself, who knows where it is
+
+
+@pytest.mark.parametrize("name", ["phygail", "reach"])
+def test_what_two_subnets_know_is_united_k_steps_after_they_meet(name):
+    """A (0) knows that C is gone, B (1) does not. They meet at step 3, with news three steps old."""
+    scenario = make_scenario(
+        "line", [[0.0, 0.0], [300.0, 0.0], [70.0, 0.0]], [2], center=[150.0, 0.0], budget_steps=900
+    )
+    rules: list[SubnetMethod] = []
+
+    class Spied(METHODS.get(name)):
+        def __deepcopy__(self, memo):
+            rules.append(make_method(name))
+            return rules[-1]
+
+    fly = sensed_controller(Spied(), scenario, Sensing(delay_steps=3), np.random.default_rng(0))
+    still = np.zeros((2, 2))
+    for t in range(3):
+        fly(SwarmState(scenario, scenario.spots.copy(), still, t))
+    gone = rules[0].tell(0)[2]
+    assert rules[1].tell(1)[2] < gone
+    fly(SwarmState(scenario, np.array([[150.0, 300.0], [250.0, 300.0]]), still, 3))  # C's spot is far from both
+    assert rules[1].tell(1)[2] == gone

@@ -62,6 +62,23 @@ def test_who_is_silent_in_range_at_the_start_is_gone_for_good():
     assert later.receiver.tolist() == [1]
 
 
+def test_what_others_tell_is_united_with_what_one_knows():
+    """A knows that C is gone; B, with beliefs of its own, does not until it hears A."""
+    alone = {0: Beliefs(SPEC), 1: Beliefs(SPEC)}
+    assert alone[0].tell(0) is None
+    for label, view in enumerate(views(LINE)):
+        alone[label].observe(view.alone())
+    told = {member: alone[member].tell(member) for member in (0, 1)}
+    assert [told[member][2] for member in (0, 1)] == [SURE, NEVER]
+    assert alone[1].tell(0) is None  # B never met A
+    alone[1].hear(1, told[0])
+    assert alone[1].tell(1)[2] == SURE
+    alone[0].hear(0, told[1])
+    assert alone[0].tell(0)[2] == SURE  # hearing less takes nothing away
+    second = list(views(LINE, step=1))[1].alone()
+    assert not len(alone[1].observe(second).receiver)
+
+
 def test_ghosts_fly_to_the_center_at_the_drift_and_grow_deep():
     """Four steps of 0.5 m: B is expected at 298 m. A, at 185 m, is 113 m away: (119 - 113) / (3 + 0.05 * 4) deep."""
     beliefs = Beliefs(SPEC)

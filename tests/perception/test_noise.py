@@ -121,6 +121,24 @@ def test_a_picture_holds_its_owner_now_and_the_others_late(flight):
     assert np.array_equal(picture.damaged_in_range, view.damaged_in_range)
 
 
+@pytest.mark.parametrize(("now", "age"), [(0, 0), (1, 1), (6, 2)])
+def test_a_reckoned_picture_flies_the_others_on_by_the_age_of_the_news(flight, now, age):
+    eye = observer(flight, delay_steps=2)
+    for state in flight[: now + 1]:
+        views = eye.observe(state, Scope.SUBNET)
+    then, seconds = flight[now - age], age * views.mission.physics.step_s
+    view = max(views, key=lambda v: len(v.members))
+    row = {int(member): row for row, member in enumerate(views.members)}
+    rows = [row[int(member)] for member in view.members]
+    picture = view.picture(1, reckoned=True)
+    ahead = then.positions[rows] + seconds * then.velocities[rows]
+    others = np.arange(len(rows)) != 1
+    np.testing.assert_allclose(picture.positions[others], ahead[others], atol=1e-9)
+    assert np.array_equal(picture.positions[1], view.positions[1])
+    i, j = picture.pairs.T
+    np.testing.assert_allclose(picture.lengths, np.linalg.norm(picture.positions[i] - picture.positions[j], axis=1))
+
+
 def test_local_offsets_lead_from_the_receiver_now_to_the_neighbor_then(flight):
     view = watch(flight, Scope.LOCAL, delay_steps=2)
     pairs = flight[-1].links.pairs

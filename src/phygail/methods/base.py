@@ -77,9 +77,13 @@ class SubnetMethod(Method):
 
     `act` is the rule for one subnet. `act_all` may be overridden by a faster form for all subnets at once; a test holds
     it against `act` for every registered method.
+
+    Attributes:
+        reckons: Where news of the others is late, it wants them where they are by now (`perception.noise`).
     """
 
     scope = Scope.SUBNET
+    reckons: ClassVar[bool] = False
 
     @abstractmethod
     def act(self, view: SubnetView) -> np.ndarray:
@@ -91,6 +95,16 @@ class SubnetMethod(Method):
         for rows, view in zip(views.rows, views, strict=True):
             commands[rows] = self.act(view)
         return commands
+
+    def tell(self, member: int) -> np.ndarray | None:
+        """(N,) what UAV `member` has found out about every teammate, None for nothing; of two the greater is right.
+
+        For UAVs that each run a copy of the rule (`methods.sensed`): one copy for all simply remembers.
+        """
+        return None
+
+    def hear(self, member: int, news: np.ndarray) -> None:
+        """UAV `member` hears what its subnet has told."""
 
     def velocities(self, view: SubnetViews) -> np.ndarray:
         return self.act_all(view)

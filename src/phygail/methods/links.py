@@ -26,7 +26,8 @@ def keep_links(
 
     Where an edge would outgrow the radio range both ends get the mean of their velocities, again and again; a subnet
     whose tree would tear even so flies `base`, a common velocity, in this step. With noisy positions a link may look
-    longer than the range; as long as it does not grow, that is no reason to stop.
+    longer than the range; as long as it does not grow, that is no reason to stop. News of the others may be late: the
+    slack grows by what one of them may have flown since.
 
     Args:
         views: All subnets.
@@ -37,7 +38,7 @@ def keep_links(
     physics = views.mission.physics
     i, j = subnet_trees(views).T
     now = np.hypot(*(views.positions[i] - views.positions[j]).T)
-    limit = physics.range_m - margin_m
+    limit = physics.range_m - margin_m - physics.speed_mps * views.age_s
     velocities, heft = wanted, np.ones(len(wanted)) if weight is None else weight
     for _ in range(rounds):
         then = _next_lengths(views.positions, velocities, i, j, physics.step_s)

@@ -42,6 +42,7 @@ class Phygail(SubnetMethod):
     name = "phygail"
     summary = "gates on lost teammates, cloned from reach and evolved in worlds of at most 20 flying"
     learned = True
+    reckons = True
     policy_name: ClassVar[str] = "phygail"
 
     def __init__(self, rng: np.random.Generator | None = None, *, policy: str | Path | None = None) -> None:
@@ -65,6 +66,12 @@ class Phygail(SubnetMethod):
         wanted = project_speed(base + physics.speed_mps * pull, physics.speed_mps)
         heft = ease[views.subnet] + np.minimum(np.hypot(pull[:, 0], pull[:, 1]), 1.0)
         return keep_links(views, wanted, base, heft, margin_m=self.policy.belief.margin_m)
+
+    def tell(self, member: int) -> np.ndarray | None:
+        return self._beliefs.tell(member)
+
+    def hear(self, member: int, news: np.ndarray) -> None:
+        self._beliefs.hear(member, news)
 
 
 @register

@@ -38,6 +38,7 @@ class Reach(SubnetMethod):
 
     name = "reach"
     summary = "subnets head for the center and reach out to teammates not yet ruled out"
+    reckons = True
 
     def __init__(self, rng: np.random.Generator | None = None, *, constants: ReachConstants | None = None) -> None:
         super().__init__(rng)
@@ -55,6 +56,13 @@ class Reach(SubnetMethod):
         base = go(views.means(views.positions), center, physics)[views.subnet]
         wanted = project_speed(base + physics.speed_mps * self._pulls(views), physics.speed_mps)
         return keep_links(views, wanted, base, margin_m=self.constants.link_margin_m, rounds=self.constants.link_rounds)
+
+    def tell(self, member: int) -> np.ndarray | None:
+        return None if self._silent is None else self._silent[member].copy()
+
+    def hear(self, member: int, news: np.ndarray) -> None:
+        if self._silent is not None:
+            self._silent[member] |= news
 
     def _pulls(self, views: SubnetViews) -> np.ndarray:
         """(n, 2) A times the sum of pulls on each UAV, in units of v_max."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from typing import cast
 
 import numpy as np
@@ -22,26 +23,40 @@ def sensed_controller(method: Method, scenario: Scenario, sensing: Sensing, rng:
     an attribute `senses`.
     """
     observer = SensedObserver(scenario, sensing, rng)
-    pilots: list[SubnetMethod] = []
+    pilots: _Pilots | None = None
 
     def command(state: SwarmState) -> np.ndarray:
+        nonlocal pilots
         view = observer.observe(state, method.scope)
         if not isinstance(view, SensedViews) or getattr(method, "senses", False):
             return method.velocities(view)
         rule = cast(SubnetMethod, method)
         if not view.delayed:
             return SubnetMethod.act_all(rule, view)
-        if not pilots:
-            pilots.extend(copy.deepcopy(rule) for _ in view.members)
-        return _fly_pictures(pilots, view)
+        pilots = pilots or _Pilots(rule, len(view.members), sensing.delay_steps)
+        return pilots.fly(view)
 
     return command
 
 
-def _fly_pictures(pilots: list[SubnetMethod], views: SensedViews) -> np.ndarray:
-    """(n, 2) m/s: every UAV's own command in its own picture."""
-    commands = np.zeros_like(views.positions)
-    for rows, view in zip(views.rows, views, strict=True):
-        for place, row in enumerate(rows):
-            commands[row] = pilots[row].act(view.picture(place))[place]
-    return commands
+class _Pilots:
+    """A copy of the rule for every UAV. What one has found out (`SubnetMethod.tell`) reaches the others late, too."""
+
+    def __init__(self, rule: SubnetMethod, count: int, delay_steps: int) -> None:
+        self._rules = [copy.deepcopy(rule) for _ in range(count)]
+        self._told: deque[list[np.ndarray | None]] = deque(maxlen=delay_steps)
+
+    def fly(self, views: SensedViews) -> np.ndarray:
+        """(n, 2) m/s: every UAV's own command in its own picture."""
+        commands = np.zeros_like(views.positions)
+        told = self._told[0] if self._told else []
+        for rows, view in zip(views.rows, views, strict=True):
+            news = [known for row in rows if told and (known := told[row]) is not None]
+            heard = np.maximum.reduce(news) if news else None
+            for place, row in enumerate(rows):
+                rule = self._rules[row]
+                if heard is not None:
+                    rule.hear(int(view.members[place]), heard)
+                commands[row] = rule.act(view.picture(place, reckoned=rule.reckons))[place]
+        self._told.append([rule.tell(int(me)) for rule, me in zip(self._rules, views.members, strict=True)])
+        return commands

@@ -97,6 +97,17 @@ class Beliefs:
         subnet, spot, row, distance = subnet[seen], spot[seen], row[seen], distance[seen]
         return self._edges(views, depths, weights, survival, (subnet, spot, row, distance))
 
+    def tell(self, member: int) -> np.ndarray | None:
+        """(N,) float32, the depths that UAV `member` knows; None before its first view."""
+        return self._depths.get(int(self._group[member])) if len(self._group) else None
+
+    def hear(self, member: int, depths: np.ndarray) -> None:
+        """UAV `member` hears depths that others know: the deeper belief wins, its own group stays as it was."""
+        known = self.tell(member)
+        self._group[member] = self._next
+        self._depths[self._next] = depths if known is None else np.maximum(known, depths)
+        self._next += 1
+
     def _advance(self, views: SubnetViews) -> None:
         """Ghosts fly toward the center, starting with the second view."""
         if not len(self._ghosts):

@@ -9,7 +9,8 @@ Decisions, where METHODS leaves room:
 - With a delay of k steps a UAV knows its own state now and all others as they were k steps ago (at the start: at
   t = 0), with the noise of that time. A global method plans at t = 0 and feeds back each UAV's own position, so a delay
   does not touch it. In a local view the offsets lead from the receiver now to the neighbor then. In a subnet each
-  member has its own picture of the others: `SensedView.picture` gives it to rules that know nothing of delays.
+  member has its own picture of the others: `SensedView.picture` gives it to rules that know nothing of delays. News
+  carry their time, so a picture may put the others where they are by now if they flew on (dead reckoning).
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class SensedView(SubnetView):
 
     Attributes:
         seen_positions: (m, 2) m, of each member as the others know it. seen_velocities: (m, 2) m/s.
-        delayed: Whether the seen may differ from the own.
+        delayed: Whether the seen may differ from the own; `age_s` says by how much it is older.
     """
 
     seen_positions: np.ndarray
@@ -69,9 +70,11 @@ class SensedView(SubnetView):
     def damaged_in_range(self) -> np.ndarray:
         return self._truly_near()
 
-    def picture(self, row: int) -> SensedView:
-        """What member `row` knows: itself now, the others late."""
+    def picture(self, row: int, *, reckoned: bool = False) -> SensedView:
+        """What member `row` knows: itself now, the others late; `reckoned`: as if they had flown on since."""
         positions, velocities = self.seen_positions.copy(), self.seen_velocities.copy()
+        if reckoned:
+            positions += self.age_s * velocities
         positions[row], velocities[row] = self.positions[row], self.velocities[row]
         return replace(
             self, positions=positions, velocities=velocities, lengths=_lengths(positions, self.pairs),
@@ -148,7 +151,7 @@ class SensedObserver(Observer):
         seen = self._past[0]
         seen_positions = self._sense(seen).positions
         if scope is Scope.SUBNET:
-            return self._subnets(state, now, seen_positions, seen.velocities)
+            return self._subnets(state, now, seen, seen_positions)
         return self._local(state, now, seen_positions, seen.velocities)
 
     def _remember(self, state: SwarmState) -> None:
@@ -170,18 +173,17 @@ class SensedObserver(Observer):
             now.positions, state.velocities, measured,
         )  # fmt: skip
 
-    def _subnets(
-        self, state: SwarmState, now: _Senses, seen_positions: np.ndarray, seen_velocities: np.ndarray
-    ) -> SensedViews:
+    def _subnets(self, state: SwarmState, now: _Senses, seen: SwarmState, seen_positions: np.ndarray) -> SensedViews:
         plain = super().observe(state, Scope.SUBNET)
         assert isinstance(plain, SubnetViews)
         known = {field.name: getattr(plain, field.name) for field in fields(plain)}
         known |= {
             "mission": replace(self.mission, center=now.centers[0]), "roster": now.roster, "positions": now.positions,
             "lengths": _lengths(now.positions, plain.pairs),
+            "age_s": (state.step - seen.step) * self.mission.physics.step_s,
         }  # fmt: skip
         return SensedViews(
-            **known, centers=now.centers, seen_positions=seen_positions, seen_velocities=seen_velocities,
+            **known, centers=now.centers, seen_positions=seen_positions, seen_velocities=seen.velocities,
             delayed=self.sensing.delay_steps > 0,
             _truly_near=lambda rows: self._damaged_near(state.positions[rows]),
         )  # fmt: skip

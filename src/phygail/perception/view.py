@@ -7,7 +7,7 @@ subnet (bundled in `SubnetViews`); a local method one `LocalView` whose row r ho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
@@ -83,6 +83,7 @@ class SubnetView:
         members: (m,) int, roster indices of the members.
         positions: (m, 2) m. velocities: (m, 2) m/s, executed in the step before.
         pairs: (e, 2) int, links as rows of `positions`, i < j. lengths: (e,) m.
+        age_s: How old it is what members know about each other (`perception.noise`).
     """
 
     mission: Mission
@@ -94,6 +95,7 @@ class SubnetView:
     pairs: np.ndarray
     lengths: np.ndarray
     _find_damaged: Callable[[np.ndarray], np.ndarray]
+    age_s: float = field(default=0.0, kw_only=True)
 
     @cached_property
     def lost(self) -> np.ndarray:
@@ -112,6 +114,7 @@ class SubnetView:
         return SubnetViews(
             self.mission, self.step, self.roster, self.members, self.positions, self.velocities,
             self.pairs, self.lengths, np.zeros(len(self.members), dtype=np.intp), 1, self._find_damaged,
+            age_s=self.age_s,
         )  # fmt: skip
 
 
@@ -137,6 +140,7 @@ class SubnetViews:
     subnet: np.ndarray
     count: int
     _find_damaged: Callable[[np.ndarray], np.ndarray]
+    age_s: float = field(default=0.0, kw_only=True)
 
     @cached_property
     def sizes(self) -> np.ndarray:
@@ -170,7 +174,7 @@ class SubnetViews:
             edges = order[stops[label - 1] if label else 0 : stops[label]]
             yield SubnetView(
                 self.mission, self.step, self.roster, self.members[rows], self.positions[rows], self.velocities[rows],
-                place[self.pairs[edges]], self.lengths[edges], self._find_damaged,
+                place[self.pairs[edges]], self.lengths[edges], self._find_damaged, age_s=self.age_s,
             )  # fmt: skip
 
 
