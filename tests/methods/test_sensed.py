@@ -67,7 +67,7 @@ def test_only_a_rule_that_reckons_sees_a_steady_swarm_where_it_is(watcher, late)
 
 
 @pytest.mark.parametrize("name", ["phygail", "reach"])
-def test_what_two_subnets_know_is_united_k_steps_after_they_meet(name):
+def test_subnets_that_meet_hear_what_the_other_knew_k_steps_ago(name):
     """A (0) knows that C is gone, B (1) does not. They meet at step 3, with news three steps old."""
     scenario = make_scenario(
         "line", [[0.0, 0.0], [300.0, 0.0], [70.0, 0.0]], [2], center=[150.0, 0.0], budget_steps=900

@@ -49,9 +49,9 @@ class _Pilots:
     def fly(self, views: SensedViews) -> np.ndarray:
         """(n, 2) m/s: every UAV's own command in its own picture."""
         commands = np.zeros_like(views.positions)
-        told = self._told[0] if self._told else []
+        told = self._told[0] if self._told else [None] * len(self._rules)
         for rows, view in zip(views.rows, views, strict=True):
-            news = [known for row in rows if told and (known := told[row]) is not None]
+            news = [known for row in rows if (known := told[row]) is not None]
             heard = np.maximum.reduce(news) if news else None
             for place, row in enumerate(rows):
                 rule = self._rules[row]

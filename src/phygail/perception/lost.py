@@ -102,7 +102,7 @@ class Beliefs:
         return self._depths.get(int(self._group[member])) if len(self._group) else None
 
     def hear(self, member: int, depths: np.ndarray) -> None:
-        """UAV `member` hears depths that others know: the deeper belief wins, its own group stays as it was."""
+        """UAV `member` hears, after its first view, depths that others know: the deeper belief wins."""
         known = self.tell(member)
         self._group[member] = self._next
         self._depths[self._next] = depths if known is None else np.maximum(known, depths)
