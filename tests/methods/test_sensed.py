@@ -66,6 +66,20 @@ def test_only_a_rule_that_reckons_sees_a_steady_swarm_where_it_is(watcher, late)
         assert (off < 1e-9).sum() >= len(members) - 1  # all but itself, who knows where it is
 
 
+@pytest.mark.parametrize(("watcher", "error_m"), [(Watcher, 8.0), (Reckoner, 2.0)])
+def test_only_a_rule_that_reckons_gets_the_mean_of_all_readings(watcher, error_m):
+    """Sixteen readings with 8 m of noise: the mean is off by a fourth of it."""
+    scenario = draw_scenario(100, 0.2, generator(700_003))
+    fly = sensed_controller(watcher(), scenario, Sensing(sigma_m=8.0), np.random.default_rng(0))
+    state, steady = initial_state(scenario), np.tile([3.0, -2.0], (len(scenario.alive), 1))
+    for _ in range(16):
+        SIGHTINGS.clear()
+        fly(state)
+        seen, state = state, step(state, steady)
+    off = [positions - seen.positions[np.searchsorted(scenario.alive, members)] for members, positions in SIGHTINGS]
+    assert np.concatenate(off).std() == pytest.approx(error_m, rel=0.2)
+
+
 @pytest.mark.parametrize("name", ["phygail", "reach"])
 def test_subnets_that_meet_hear_what_the_other_knew_k_steps_ago(name):
     """A (0) knows that C is gone, B (1) does not. They meet at step 3, with news three steps old."""

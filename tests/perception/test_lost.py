@@ -1,6 +1,7 @@
 """Beliefs about lost teammates: hand-worked numbers, scope, an oracle for the nearest member."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phygail.perception.lost import ANCHOR_FEATURES, EDGE_FEATURES, NEVER, SURE, Beliefs, BeliefSpec
+from phygail.perception.noise import SensedObserver, Sensing
 from phygail.perception.view import Observer, Scope
 from phygail.swarm.scenario import D4, draw_scenario, make_scenario, transform
 from phygail.swarm.state import SwarmState
@@ -95,6 +97,31 @@ def test_ghosts_stop_at_the_center():
     beliefs = Beliefs(BeliefSpec(drift=1.0))
     beliefs.observe(views(LINE, step=500))
     np.testing.assert_allclose(beliefs._ghosts, np.tile([150.0, 0.0], (3, 1)))
+
+
+@pytest.mark.parametrize(("roster_off", "center_off"), [([2.0, -1.0], [0.0, 0.0]), ([0.0, 0.0], [3.0, 1.0])])
+def test_ghosts_start_anew_where_roster_or_center_read_otherwise(roster_off, center_off):
+    """As if the latest reading had been known from the start."""
+    before, after = views(LINE, step=4), views(LINE, step=6)
+    moved = replace(after.mission, center=after.mission.center + center_off)
+    corrected = replace(after, roster=after.roster + roster_off, mission=moved)
+    beliefs, fresh = Beliefs(SPEC), Beliefs(SPEC)
+    for view in (views(LINE), before, corrected):
+        beliefs.observe(view)
+    for step in range(7):
+        fresh.observe(replace(corrected, step=step))
+    np.testing.assert_allclose(beliefs._ghosts, fresh._ghosts, atol=1e-9)
+
+
+def test_noise_does_not_hide_who_was_silent_at_the_start():
+    """C is 70 m from A in truth; localization reads 135 m, out of range."""
+    sensed = SensedObserver(LINE, Sensing(sigma_m=40.0), np.random.default_rng(10))
+    state = SwarmState(LINE, LINE.spots.copy(), np.zeros((2, 2)), 0)
+    seen = sensed.observe(state, Scope.SUBNET)
+    assert np.linalg.norm(seen.roster[2] - seen.positions[0]) > LINE.physics.range_m
+    beliefs = Beliefs(SPEC)
+    beliefs.observe(seen)
+    assert [depth[2] for depth in beliefs._depths.values()] == [SURE, NEVER]
 
 
 def test_depth_never_shrinks():

@@ -6,8 +6,8 @@ from phygail.perception.graph import perceive
 from phygail.perception.noise import SensedObserver, SensedViews, Sensing
 from phygail.perception.view import Observer, Scope
 from phygail.swarm.dynamics import step
-from phygail.swarm.scenario import draw_scenario
-from phygail.swarm.state import initial_state
+from phygail.swarm.scenario import draw_scenario, make_scenario
+from phygail.swarm.state import SwarmState, initial_state
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +20,9 @@ def flight():
     return states
 
 
-def observer(flight, sigma_m=0.0, delay_steps=0, seed=0):
-    return SensedObserver(flight[0].scenario, Sensing(sigma_m, delay_steps), np.random.default_rng(seed))
+def observer(flight, sigma_m=0.0, delay_steps=0, seed=0, reckoned=False):
+    sensing = Sensing(sigma_m, delay_steps)
+    return SensedObserver(flight[0].scenario, sensing, np.random.default_rng(seed), reckoned=reckoned)
 
 
 def watch(flight, scope, **options):
@@ -137,6 +138,51 @@ def test_a_reckoned_picture_flies_the_others_on_by_the_age_of_the_news(flight, n
     assert np.array_equal(picture.positions[1], view.positions[1])
     i, j = picture.pairs.T
     np.testing.assert_allclose(picture.lengths, np.linalg.norm(picture.positions[i] - picture.positions[j], axis=1))
+
+
+def test_reckoned_positions_are_the_mean_of_all_readings_carried_along(flight):
+    plain, reckoned = (observer(flight, sigma_m=5.0, reckoned=flag) for flag in (False, True))
+    views = [(plain.observe(state, Scope.SUBNET), reckoned.observe(state, Scope.SUBNET)) for state in flight]
+    errors = np.stack([view.positions - state.positions for (view, _), state in zip(views, flight, strict=True)])
+    for count, ((_, view), state) in enumerate(zip(views, flight, strict=True), start=1):
+        np.testing.assert_allclose(view.positions, state.positions + errors[:count].mean(axis=0), atol=1e-9)
+        rosters = np.stack([view.roster for view, _ in views[:count]])
+        np.testing.assert_allclose(view.roster, rosters.mean(axis=0), atol=1e-9)
+    again = reckoned.observe(flight[-1], Scope.SUBNET)
+    assert np.array_equal(again.positions, views[-1][1].positions)  # looking twice is no second reading
+
+
+def test_a_merged_subnet_takes_the_mean_of_its_members_centers():
+    """Each of two UAVs has a reading of its own, then both share one."""
+    scenario = make_scenario("pair", [[0.0, 0.0], [200.0, 0.0], [100.0, 0.0]], [2], center=[0, 0], budget_steps=9)
+    apart = initial_state(scenario)
+    met = SwarmState(scenario, np.array([[50.0, 0.0], [150.0, 0.0]]), np.zeros((2, 2)), 1)
+    plain, reckoned = (
+        SensedObserver(scenario, Sensing(5.0), np.random.default_rng(0), reckoned=flag) for flag in (False, True)
+    )
+    first, second = (plain.observe(state, Scope.SUBNET).centers for state in (apart, met))
+    assert np.array_equal(reckoned.observe(apart, Scope.SUBNET).centers, first)
+    expected = ((first + second) / 2).mean(axis=0)
+    np.testing.assert_allclose(reckoned.observe(met, Scope.SUBNET).centers, expected[None], atol=1e-12)
+
+
+def test_news_of_reckoned_positions_is_what_was_reckoned_then(flight):
+    eye = observer(flight, sigma_m=5.0, delay_steps=2, reckoned=True)
+    seen = [eye.observe(state, Scope.SUBNET) for state in flight]
+    assert np.array_equal(seen[5].seen_positions, seen[3].positions)
+
+
+def test_exact_readings_need_no_reckoning(flight):
+    eye = observer(flight, delay_steps=1, reckoned=True)
+    for state in flight:
+        assert np.array_equal(eye.observe(state, Scope.SUBNET).positions, state.positions)
+
+
+def test_reckoning_needs_every_step(flight):
+    eye = observer(flight, sigma_m=5.0, reckoned=True)
+    eye.observe(flight[0], Scope.SUBNET)
+    with pytest.raises(ValueError, match="step 2 was observed after step 0: reckoning needs every step"):
+        eye.observe(flight[2], Scope.SUBNET)
 
 
 def test_local_offsets_lead_from_the_receiver_now_to_the_neighbor_then(flight):

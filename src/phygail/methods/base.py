@@ -79,7 +79,8 @@ class SubnetMethod(Method):
     it against `act` for every registered method.
 
     Attributes:
-        reckons: Where news of the others is late, it wants them where they are by now (`perception.noise`).
+        reckons: Where sensing is imperfect, it wants the mean of all readings so far instead of the latest one, and
+            the others, if news of them is late, where they are by now (`perception.noise`).
     """
 
     scope = Scope.SUBNET

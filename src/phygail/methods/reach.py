@@ -44,7 +44,7 @@ class Reach(SubnetMethod):
         super().__init__(rng)
         self.constants = constants or ReachConstants()
         self._silent: np.ndarray | None = None  # (N, N) bool, row k: what UAV k knows to be silent
-        self._spots: cKDTree | None = None  # the roster never moves
+        self._spots: cKDTree | None = None  # the roster never moves, but what is known of it may
 
     def act(self, view: SubnetView) -> np.ndarray:
         return self.act_all(view.alone())
@@ -86,7 +86,7 @@ class Reach(SubnetMethod):
 
     def _near_spots(self, views: SubnetViews) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(row, roster index, m) of every spot of an absent teammate near a UAV."""
-        if self._spots is None:
+        if self._spots is None or not np.array_equal(self._spots.data, views.roster):
             self._spots = cKDTree(views.roster)
         radius = max(self.constants.horizon_m, views.mission.physics.range_m)
         found = cKDTree(views.positions).sparse_distance_matrix(self._spots, radius, output_type="ndarray")
@@ -102,9 +102,12 @@ class Reach(SubnetMethod):
         order = np.concatenate(views.rows)
         starts = np.concatenate([[0], np.cumsum(views.sizes)[:-1]])
         silent = np.logical_or.reduceat(self._silent[views.members[order]], starts, axis=0)
-        heard = views.mission.physics.range_m - (self.constants.silent_margin_m if views.step else 0.0)
-        near = distance <= heard
-        silent[views.subnet[rows[near]], spots[near]] = True
+        if views.step == 0:
+            rows, spots = views.damaged_in_range.T  # radio tells them, however noisy the positions are
+        else:
+            near = distance <= views.mission.physics.range_m - self.constants.silent_margin_m
+            rows, spots = rows[near], spots[near]
+        silent[views.subnet[rows], spots] = True
         silent[views.subnet, views.members] = False
         self._silent[views.members] = silent[views.subnet]
         return silent

@@ -22,7 +22,7 @@ def sensed_controller(method: Method, scenario: Scenario, sensing: Sensing, rng:
     UAV runs its own copy of the rule on its own picture of the subnet. A method that reads such views itself says so by
     an attribute `senses`.
     """
-    observer = SensedObserver(scenario, sensing, rng)
+    observer = SensedObserver(scenario, sensing, rng, reckoned=getattr(method, "reckons", False))
     pilots: _Pilots | None = None
 
     def command(state: SwarmState) -> np.ndarray:

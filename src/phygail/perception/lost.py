@@ -77,7 +77,8 @@ class Beliefs:
 
     def __init__(self, spec: BeliefSpec) -> None:
         self.spec = spec
-        self._ghosts = np.empty((0, 2))
+        self._ghosts = self._roster = np.empty((0, 2))
+        self._center = np.empty(0)
         self._step = 0
         self._depths: dict[int, np.ndarray] = {}  # per group of UAVs with one belief: (N,) float32
         self._group = np.empty(0, dtype=np.intp)  # (N,) group of each roster entry
@@ -109,15 +110,16 @@ class Beliefs:
         self._next += 1
 
     def _advance(self, views: SubnetViews) -> None:
-        """Ghosts fly toward the center, starting with the second view."""
+        """Ghosts fly toward the center, starting with the second view; if roster or center read otherwise, anew."""
         if not len(self._ghosts):
-            self._ghosts, self._group = views.roster.copy(), np.full(len(views.roster), -1, dtype=np.intp)
+            self._group = np.full(len(views.roster), -1, dtype=np.intp)
         physics, center = views.mission.physics, views.mission.center
         stride = physics.speed_mps * physics.step_s * self.spec.drift
+        if not (_same(views.roster, self._roster) and _same(center, self._center)):
+            self._ghosts, self._step = _toward(views.roster, center, stride * views.step), views.step
+        self._roster, self._center = views.roster, center
         while self._step < views.step:
-            offset = center - self._ghosts
-            away = np.hypot(offset[:, 0], offset[:, 1])
-            self._ghosts = self._ghosts + offset * np.minimum(stride / np.maximum(away, 1e-9), 1.0)[:, None]
+            self._ghosts = _toward(self._ghosts, center, stride)
             self._step += 1
 
     def _recall(self, views: SubnetViews) -> np.ndarray:
@@ -179,8 +181,8 @@ class Beliefs:
         """Nobody answers: how deep inside the covered area is each ghost?"""
         physics, spec = views.mission.physics, self.spec
         if views.step == 0:
-            silent = distance <= physics.range_m
-            depths[subnet[silent], spot[silent]] = SURE
+            row, wreck = views.damaged_in_range.T  # radio tells them, however noisy the positions are
+            depths[views.subnet[row], wreck] = SURE
             return
         sigma = spec.sigma_m + spec.sigma_rate * physics.speed_mps * physics.step_s * views.step
         depth = ((physics.range_m - spec.margin_m - distance) / sigma).astype(np.float32)
@@ -229,3 +231,14 @@ class Beliefs:
         features[:, 5] = (home[subnet] * direction).sum(axis=1) / (away[subnet] + stride)
         features[:, 7] = np.log1p(radius / reach)
         return LostEdges(row, direction, weights[subnet, spot], features, anchors.astype(np.float32))
+
+
+def _toward(points: np.ndarray, goal: np.ndarray, way_m: float) -> np.ndarray:
+    """(k, 2) the points after flying that far toward the goal, or at it."""
+    offset = goal - points
+    away = np.hypot(offset[:, 0], offset[:, 1])
+    return points + offset * np.minimum(way_m / np.maximum(away, 1e-9), 1.0)[:, None]
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    return one is other or np.array_equal(one, other)

@@ -9,8 +9,10 @@ Decisions, where METHODS leaves room:
 - With a delay of k steps a UAV knows its own state now and all others as they were k steps ago (at the start: at
   t = 0), with the noise of that time. A global method plans at t = 0 and feeds back each UAV's own position, so a delay
   does not touch it. In a local view the offsets lead from the receiver now to the neighbor then. In a subnet each
-  member has its own picture of the others: `SensedView.picture` gives it to rules that know nothing of delays. News
-  carry their time, so a picture may put the others where they are by now if they flew on (dead reckoning).
+  member has its own picture of the others: `SensedView.picture` gives it to rules that know nothing of delays.
+- Dead reckoning is up to the method. A UAV knows exactly how it flew, so readings of earlier steps, carried along,
+  count as much as the one of now, and their mean is off by less and less. News carry their time, so a picture may put
+  the others where they are by now if they flew on.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ import numpy as np
 
 from phygail.config import InputError
 from phygail.perception.view import GlobalView, LocalView, Observer, Scope, SubnetView, SubnetViews, View
+from phygail.swarm.links import Links
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.state import SwarmState
 
@@ -132,33 +135,65 @@ class _Senses:
     centers: np.ndarray
 
 
-class SensedObserver(Observer):
-    """An observer with imperfect sensing. It must see every step of an episode in order, to know the past."""
+class _Reckoning:
+    """The mean of everything that was read so far, carried along with the flight; each UAV does this for itself."""
 
-    def __init__(self, scenario: Scenario, sensing: Sensing, rng: np.random.Generator) -> None:
+    def __init__(self) -> None:
+        self._count = 0
+        self._means: list[np.ndarray] = []  # own position, roster, center as every UAV has read it
+
+    def read(self, senses: _Senses, state: SwarmState, step_s: float) -> _Senses:
+        """Account for the readings of one more step; a subnet takes the mean of its members' centers."""
+        links = state.links
+        read = [senses.positions, senses.roster, senses.centers[links.subnet]]
+        if self._count:
+            self._means[0] = self._means[0] + step_s * state.velocities
+        self._count += 1
+        self._means = [m + (new - m) / self._count for m, new in zip(self._means or read, read, strict=True)]
+        positions, roster, center = self._means
+        return _Senses(positions, roster, _subnet_means(center, links))
+
+
+class SensedObserver(Observer):
+    """An observer with imperfect sensing. It must see every step of an episode in order, to know the past.
+
+    Args:
+        scenario: The case. sensing: How imperfect. rng: Of the noise.
+        reckoned: Whether positions are means of all readings so far instead of the latest ones.
+    """
+
+    def __init__(
+        self, scenario: Scenario, sensing: Sensing, rng: np.random.Generator, *, reckoned: bool = False
+    ) -> None:
         super().__init__(scenario)
         self.sensing = sensing
         self._key = int(rng.integers(2**63))
-        self._past: deque[SwarmState] = deque(maxlen=sensing.delay_steps + 1)
+        self._past: deque[tuple[SwarmState, _Senses]] = deque(maxlen=sensing.delay_steps + 1)
+        self._reckoning = _Reckoning() if reckoned and sensing.sigma_m else None  # exact readings need no mean
 
     def observe(self, state: SwarmState, scope: Scope) -> View:
         if self.sensing.perfect:
             return super().observe(state, scope)
         self._remember(state)
-        now = self._sense(state)
+        now = self._past[-1][1]
         if scope is Scope.GLOBAL:
             return self._global(state, now)
-        seen = self._past[0]
-        seen_positions = self._sense(seen).positions
+        seen, then = self._past[0]
         if scope is Scope.SUBNET:
-            return self._subnets(state, now, seen, seen_positions)
-        return self._local(state, now, seen_positions, seen.velocities)
+            return self._subnets(state, now, seen, then.positions)
+        return self._local(state, now, then.positions, seen.velocities)
 
     def _remember(self, state: SwarmState) -> None:
-        if not self._past or state.step > self._past[-1].step:
-            self._past.append(state)
-        elif state.step < self._past[-1].step:
-            raise ValueError(f"step {state.step} was observed after step {self._past[-1].step}: use a new observer")
+        latest = self._past[-1][0].step if self._past else -1
+        if state.step < latest:
+            raise ValueError(f"step {state.step} was observed after step {latest}: use a new observer")
+        if state.step > latest:
+            senses = self._sense(state)
+            if self._reckoning is not None:
+                if self._past and state.step > latest + 1:
+                    raise ValueError(f"step {state.step} was observed after step {latest}: reckoning needs every step")
+                senses = self._reckoning.read(senses, state, self.mission.physics.step_s)
+            self._past.append((state, senses))
 
     def _sense(self, state: SwarmState) -> _Senses:
         draw = np.random.default_rng([self._key, state.step])
@@ -209,3 +244,10 @@ def _lengths(positions: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """(e,) m, distance between the two rows of every pair."""
     offsets = positions[pairs[:, 0]] - positions[pairs[:, 1]]
     return np.hypot(offsets[:, 0], offsets[:, 1])
+
+
+def _subnet_means(values: np.ndarray, links: Links) -> np.ndarray:
+    """(count, 2) mean of `values` ((n, 2)) per subnet."""
+    sums = np.zeros((links.count, 2))
+    np.add.at(sums, links.subnet, values)
+    return sums / np.bincount(links.subnet, minlength=links.count)[:, None]
