@@ -75,6 +75,20 @@ def test_curves_have_three_panels_per_size_and_hand_worked_means():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["reach", "sidr", "lower bound"]
 
 
+def test_equal_bands_are_drawn_once():
+    """Both methods reconnect always; their times differ."""
+    rate, time, _ = curves_figure(two_sizes()).axes[:3]
+    assert [len(rate.collections), len(time.collections)] == [1, 2]
+    assert len(rate.lines) == 2
+
+
+def test_a_single_case_per_setting_has_lines_without_bands():
+    one = two_sizes().filter(pl.col("scenario").str.ends_with("-a"))
+    time = curves_figure(one).axes[1]
+    assert len(time.lines) == 3  # two methods and the bound
+    assert not any(band.get_paths() for band in time.collections)
+
+
 def test_nominal_damage_of_drawn_scenarios_stands_on_the_axis():
     """13 of 50 damaged is the cell 0.25 of the grid."""
     rows = pl.DataFrame([row("n0050-d0.250-c000-s0", "sidr", 30, uavs=50, damaged=13)])

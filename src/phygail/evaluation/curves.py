@@ -7,8 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.collections import Collection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MultipleLocator, NullLocator
@@ -226,7 +228,14 @@ def _add_curve(
     line.set_zorder(3)
     axes.add_line(line)
     if len(x) > 1:
-        axes.fill_between(x, low, high, color=style.color, alpha=BAND_ALPHA, linewidth=0, zorder=2)
+        band = axes.fill_between(x, low, high, color=style.color, alpha=BAND_ALPHA, linewidth=0, zorder=2)
+        if any(_shape(band) == _shape(other) for other in axes.collections[:-1]):
+            band.remove()  # all who always reconnect have the same: piled up they would hide the panel
     else:
         axes.vlines(x, low, high, color=style.color, alpha=0.6, linewidth=1.2, zorder=2)
     axes.autoscale_view(scalex=False)
+
+
+def _shape(drawn: Collection) -> list[bytes]:
+    """Comparable; empty for a band of numbers that are none (a single case has no error)."""
+    return [np.asarray(path.vertices).tobytes() for path in drawn.get_paths()]
