@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from phygail.evaluation.experiment import Experiment, Leg
-from phygail.evaluation.paper import DAMAGE, FAST, FEWER, LARGE, PAPER, PLANNERS, POLICIES, SIZES, THREE, both
+from phygail.evaluation.paper import DAMAGE, FAST, FEW, FEWER, LARGE, PAPER, PLANNERS, POLICIES, SIZES, THREE, both
 from phygail.registry import Registry
 
 RULES = (*POLICIES, "reach", "sidr", "center-fly")  # decentralized and cheap enough for 10,000 UAVs
@@ -34,10 +34,10 @@ _add(
         "Every method with and without the safety filter",
         "What does it cost to make new contacts impossible?",
         (
-            Leg("fast-off", FAST, LARGE, FOUR, 20),
-            Leg("fast-on", FAST, LARGE, FOUR, 20, safety=True),
-            Leg("planners-off", PLANNERS, LARGE, FOUR, 5),
-            Leg("planners-on", PLANNERS, LARGE, FOUR, 5, safety=True),
+            Leg("fast-off", FAST, LARGE, FOUR, 50),
+            Leg("fast-on", FAST, LARGE, FOUR, 50, safety=True),
+            Leg("planners-off", PLANNERS, LARGE, FOUR, 10, FEW),
+            Leg("planners-on", PLANNERS, LARGE, FOUR, 10, FEW, safety=True),
         ),
         tables=("safety",),
         remarks=(
@@ -79,7 +79,7 @@ _add(
         "strike",
         "An area strike instead of random damage",
         "Does the order of the methods depend on how the damage is spread?",
-        both(20, 5, uavs=LARGE, damage=(0.1, 0.3, 0.5, 0.7, 0.9), source="strike"),
+        both(50, 10, uavs=LARGE, damage=(0.1, 0.3, 0.5, 0.7, 0.9), source="strike"),
         tables=("by-size", "over-bound"),
         figures=("curves",),
         remarks=("The UAVs nearest to a random point of the map are lost, as many as the ratio says.", FEWER),
