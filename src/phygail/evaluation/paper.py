@@ -152,8 +152,8 @@ _add(
         published={"phygail-paper": {"convergence@0": 1.0, "convergence@5": 1.0, "time_s@0": 17.94, "time_s@5": 18.37}},
         remarks=(
             "A UAV knows its own state now and all others as they were some steps ago.",
-            "phygail flies fewer cases at N = 500: with late news every UAV runs a copy of the rule on its own picture, "
-            "half a minute per flight.",
+            "phygail flies fewer cases at N = 500: with late news every UAV runs a copy of the rule on its own "
+            "picture, half a minute per flight.",
         ),
     )
 )
