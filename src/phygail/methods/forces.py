@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from phygail.config import Physics
+from phygail.groups import group_sums
 
 REPULSION_MPS = 10.0  # k_rep
 REPULSION_RADIUS_M = 15.0  # d_s, the paper's training margin
@@ -66,4 +67,4 @@ def _accumulate(n: int, i: np.ndarray, j: np.ndarray, force_on_i: np.ndarray) ->
     """Sum pair forces per row: `force_on_i` acts on i, its opposite on j."""
     rows = np.concatenate([i, j])
     force = np.concatenate([force_on_i, -force_on_i])
-    return np.stack([np.bincount(rows, weights=force[:, k], minlength=n) for k in (0, 1)], axis=1)
+    return group_sums(rows, force, n)

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from phygail.config import LINK_TOLERANCE_M, InputError
+from phygail.groups import group_means
 from phygail.methods.base import SubnetMethod, register
 from phygail.methods.forces import go, link_keeping, repulsion
 from phygail.perception.view import SubnetView, SubnetViews
@@ -124,6 +125,5 @@ class _Memory:
     def _mean(self, chosen: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean of `values` ((E, 2)) over the chosen edges of each owner ((N, 2), zero without any); their number."""
         owner = self.owner[chosen]
-        count = np.bincount(owner, minlength=len(self.roster))
-        sums = [np.bincount(owner, weights=values[chosen, k], minlength=len(self.roster)) for k in (0, 1)]
-        return np.stack(sums, axis=1) / np.maximum(count, 1)[:, None], count
+        count = len(self.roster)
+        return group_means(owner, values[chosen], count), np.bincount(owner, minlength=count)

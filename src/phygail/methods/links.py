@@ -6,6 +6,7 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from phygail.groups import group_means
 from phygail.perception.view import SubnetViews
 
 MARGIN_M = 1.0  # tree edges are held below the radio range by this much
@@ -73,8 +74,8 @@ def _even_out(velocities: np.ndarray, heft: np.ndarray, i: np.ndarray, j: np.nda
     ends = np.concatenate([i, j])
     pair = (heft[i, None] * velocities[i] + heft[j, None] * velocities[j]) / (heft[i] + heft[j])[:, None]
     mean = np.tile(pair, (2, 1))
-    degree = np.bincount(ends, minlength=n)
-    total = np.stack([np.bincount(ends, weights=mean[:, k], minlength=n) for k in (0, 1)], axis=1)
+    touched = np.zeros(n, dtype=bool)
+    touched[ends] = True
     heavier = heft.copy()
     np.maximum.at(heavier, ends, np.tile(np.maximum(heft[i], heft[j]), 2))
-    return np.where(degree[:, None] > 0, total / np.maximum(degree, 1)[:, None], velocities), heavier
+    return np.where(touched[:, None], group_means(ends, mean, n), velocities), heavier

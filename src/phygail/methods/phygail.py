@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from phygail.groups import group_sums
 from phygail.methods.base import SubnetMethod, register
 from phygail.methods.forces import go
 from phygail.methods.links import keep_links
@@ -61,7 +62,7 @@ class Phygail(SubnetMethod):
             return go(views.positions, center, physics)
         seen = self._beliefs.observe(views)
         strength, speed, ease = self.policy.gates(seen)
-        pull = _sums(seen.receiver, (strength * seen.weight)[:, None] * seen.direction, len(views.positions))
+        pull = group_sums(seen.receiver, (strength * seen.weight)[:, None] * seen.direction, len(views.positions))
         base = (speed[:, None] * go(views.means(views.positions), center, physics))[views.subnet]
         wanted = project_speed(base + physics.speed_mps * pull, physics.speed_mps)
         heft = ease[views.subnet] + np.minimum(np.hypot(pull[:, 0], pull[:, 1]), 1.0)
@@ -81,8 +82,3 @@ class PhygailClone(Phygail):
     name = "phygail-clone"
     summary = "the same gates as phygail, only cloned from reach: its starting point"
     policy_name = "phygail-clone"
-
-
-def _sums(rows: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray:
-    """(count, 2) sum of the vectors of each row."""
-    return np.stack([np.bincount(rows, weights=vectors[:, axis], minlength=count) for axis in (0, 1)], axis=1)

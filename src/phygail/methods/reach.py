@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
+from phygail.groups import group_sums
 from phygail.methods.base import SubnetMethod, register
 from phygail.methods.forces import go
 from phygail.methods.links import keep_links
@@ -81,8 +82,7 @@ class Reach(SubnetMethod):
         fade = max(0.0, 1.0 - views.step / constants.fade_steps)
         strength = constants.gain * survival[label] ** 2 * fade * np.exp(-(distance - reach) / constants.decay_m)
         pull = strength[:, None] * (views.roster[spots] - views.positions[rows]) / np.maximum(distance, 1e-9)[:, None]
-        n = len(views.positions)
-        return np.stack([np.bincount(rows, weights=pull[:, k], minlength=n) for k in (0, 1)], axis=1)
+        return group_sums(rows, pull, len(views.positions))
 
     def _near_spots(self, views: SubnetViews) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(row, roster index, m) of every spot of an absent teammate near a UAV."""

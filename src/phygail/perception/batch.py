@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from phygail.config import LINK_TOLERANCE_M
+from phygail.groups import group_means
 from phygail.perception.graph import PAPER, Graph, GraphSpec, Surroundings, assemble
 
 
@@ -51,8 +52,7 @@ def perceive_batch(
             raise ValueError("recentering on the centroids of the subnets needs their labels")
         labels, frame = np.unique(world_of * n + subnet[alive], return_inverse=True)
         owner = labels // n
-        sums = np.stack([np.bincount(frame, weights=flat[:, k]) for k in (0, 1)], axis=1)
-        origins = sums / np.bincount(frame)[:, None]
+        origins = group_means(frame, flat, len(labels))
     around = Surroundings(
         flat, velocities[alive], (row[world, i], row[world, j]), spots.reshape(-1, 2),
         (row[home, watcher], home * spots.shape[1] + spot), frame, origins, center[owner],

@@ -14,6 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from phygail.config import InputError
+from phygail.groups import group_means
 from phygail.perception.features import FIXED_SCALE_M, node_features
 from phygail.perception.noise import SensedView, SensedViews
 from phygail.perception.view import SubnetView, SubnetViews
@@ -163,7 +164,9 @@ def perceive(view: SubnetView | SubnetViews, spec: GraphSpec = PAPER) -> Graph:
     if isinstance(view, SensedViews):
         centers = view.centers
     late = view if isinstance(view, SensedView | SensedViews) and view.delayed else None
-    origins = _centroids(late.seen_positions if late else view.positions, frame, frames) if spec.recenter else centers
+    origins = centers
+    if spec.recenter:
+        origins = group_means(frame, late.seen_positions if late else view.positions, frames)
     if frames > 1 and (origins == origins[0]).all():
         # All measure from the same point: one center and one node per damaged UAV serve every subnet.
         frame, frames, origins, centers = np.zeros_like(frame), 1, origins[:1], centers[:1]
@@ -234,12 +237,6 @@ def _with_twins(around: Surroundings, seen_positions: np.ndarray, seen_velocitie
         np.concatenate([around.frame, around.frame]), around.origins, around.centers, around.scales,
         around.speeds, around.worlds,
     )  # fmt: skip
-
-
-def _centroids(positions: np.ndarray, frame: np.ndarray, frames: int) -> np.ndarray:
-    """(frames, 2) m, mean position of the receivers of every frame."""
-    sums = [np.bincount(frame, weights=positions[:, k], minlength=frames) for k in (0, 1)]
-    return np.stack(sums, axis=1) / np.bincount(frame, minlength=frames)[:, None]
 
 
 def _zeros(n: int) -> np.ndarray:

@@ -25,8 +25,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from phygail.config import InputError
+from phygail.groups import group_means
 from phygail.perception.view import GlobalView, LocalView, Observer, Scope, SubnetView, SubnetViews, View
-from phygail.swarm.links import Links
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.state import SwarmState
 
@@ -151,7 +151,7 @@ class _Reckoning:
         self._count += 1
         self._means = [m + (new - m) / self._count for m, new in zip(self._means or read, read, strict=True)]
         positions, roster, center = self._means
-        return _Senses(positions, roster, _subnet_means(center, links))
+        return _Senses(positions, roster, group_means(links.subnet, center, links.count))
 
 
 class SensedObserver(Observer):
@@ -244,10 +244,3 @@ def _lengths(positions: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """(e,) m, distance between the two rows of every pair."""
     offsets = positions[pairs[:, 0]] - positions[pairs[:, 1]]
     return np.hypot(offsets[:, 0], offsets[:, 1])
-
-
-def _subnet_means(values: np.ndarray, links: Links) -> np.ndarray:
-    """(count, 2) mean of `values` ((n, 2)) per subnet."""
-    sums = np.zeros((links.count, 2))
-    np.add.at(sums, links.subnet, values)
-    return sums / np.bincount(links.subnet, minlength=links.count)[:, None]

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from phygail.config import LINK_TOLERANCE_M, Physics
+from phygail.groups import group_means
 from phygail.swarm.links import Links
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.state import SwarmState
@@ -154,8 +155,7 @@ class SubnetViews:
 
     def means(self, values: np.ndarray) -> np.ndarray:
         """(count, 2) mean of `values` ((n, 2)) per subnet."""
-        sums = [np.bincount(self.subnet, weights=values[:, k], minlength=self.count) for k in (0, 1)]
-        return np.stack(sums, axis=1) / self.sizes[:, None]
+        return group_means(self.subnet, values, self.count)
 
     @cached_property
     def rows(self) -> list[np.ndarray]:
