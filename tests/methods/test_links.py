@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phygail.methods.forces import go
-from phygail.methods.links import MARGIN_M, ROUNDS, keep_links, subnet_trees
+from phygail.methods.links import MARGIN_M, ROUNDS, keep_links, minimum_tree
 from phygail.perception.view import Observer, Scope
 from phygail.swarm.dynamics import project_speed
 from phygail.swarm.scenario import make_scenario
@@ -30,6 +30,11 @@ def random_case(seed):
     wanted = project_speed(rng.normal(0, 10, layout.shape), 10.0)
     base = go(views.means(views.positions), views.mission.center, views.mission.physics)[views.subnet]
     return views, wanted, base
+
+
+def subnet_trees(views):
+    """(n - count, 2) int, edges of the minimum spanning trees of all subnets."""
+    return minimum_tree(len(views.positions), views.pairs, views.lengths)
 
 
 def plain_means(views, wanted, base):

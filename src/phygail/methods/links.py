@@ -37,9 +37,19 @@ def keep_links(
         margin_m: Slack below the radio range. rounds: At most.
     """
     physics = views.mission.physics
-    i, j = subnet_trees(views).T
-    now = np.hypot(*(views.positions[i] - views.positions[j]).T)
     limit = physics.range_m - margin_m - physics.speed_mps * views.age_s
+    i, j = views.pairs.T
+    now = np.hypot(*(views.positions[i] - views.positions[j]).T)
+    then = _next_lengths(views.positions, wanted, i, j, physics.step_s)
+    strained = (then > limit) & (then > now)
+    if not strained.any():
+        return wanted
+    # Only subnets with a strained link need their trees.
+    chosen = np.zeros(views.count, dtype=bool)
+    chosen[views.subnet[i[strained]]] = True
+    chosen_link = chosen[views.subnet[i]]
+    i, j = minimum_tree(len(wanted), views.pairs[chosen_link], views.lengths[chosen_link]).T
+    now = np.hypot(*(views.positions[i] - views.positions[j]).T)
     velocities, heft = wanted, np.ones(len(wanted)) if weight is None else weight
     for _ in range(rounds):
         then = _next_lengths(views.positions, velocities, i, j, physics.step_s)
@@ -53,11 +63,10 @@ def keep_links(
     return np.where(torn[views.subnet][:, None], base, velocities)
 
 
-def subnet_trees(views: SubnetViews) -> np.ndarray:
-    """(n - count, 2) int, edges of the minimum spanning trees of all subnets."""
-    n = len(views.positions)
+def minimum_tree(n: int, pairs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """(k, 2) int, sorted: the shortest links that leave n UAVs as connected as all `pairs` ((m, 2), sorted) do."""
     # One is added because a sparse zero (two coincident UAVs) would mean "no link"; it does not change the tree.
-    graph = coo_array((views.lengths + 1.0, (views.pairs[:, 0], views.pairs[:, 1])), shape=(n, n))
+    graph = coo_array((lengths + 1.0, (pairs[:, 0], pairs[:, 1])), shape=(n, n))
     tree = minimum_spanning_tree(graph.tocsr()).tocoo()
     return np.stack([tree.row, tree.col], axis=1)
 

@@ -90,7 +90,8 @@ class StackDescent:
                     spread = torch.mm(slope, self._weights[k].T, out=self._spread[k - 1])
                     slope = torch.mm(self._operator.T, spread, out=self._back[k - 1])
             if k:
-                slope.masked_fill_(self._reads[k] <= 0, 0.0)
+                # The slope of ReLU in one pass, in place: zero where the unit was silent.
+                torch.ops.aten.threshold_backward.grad_input(slope, self._reads[k], 0, grad_input=slope)
         self._descend()
 
     def _descend(self) -> None:
