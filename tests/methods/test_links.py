@@ -1,6 +1,7 @@
 """Keeping links: never torn, the plain mean of `reach` without weights, heavier ends win."""
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from phygail.methods.forces import go
 from phygail.methods.links import MARGIN_M, ROUNDS, keep_links, minimum_tree
 from phygail.perception.view import Observer, Scope
 from phygail.swarm.dynamics import project_speed
+from phygail.swarm.links import near_pairs
 from phygail.swarm.scenario import make_scenario
 from phygail.swarm.state import initial_state
 
@@ -133,6 +135,18 @@ def test_a_link_that_looks_too_long_does_not_stop_a_subnet_unless_it_grows(outwa
     base = np.array([[0.0, 3.0], [0.0, 3.0], [0.0, -1.0]])
     flown = keep_links(views, wanted, base, rounds=0)
     np.testing.assert_array_equal(flown[:2], wanted[:2] if kept else base[:2])
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=60, deadline=None)
+def test_few_links_give_the_tree_of_many(seed):
+    """The loop and the sparse matrix agree on every tree, in the same order."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40))
+    pairs, lengths = near_pairs(rng.uniform(0, 400, (n, 2)), 120.0)
+    with mock.patch("phygail.methods.links.FEW", -1):
+        by_matrix = minimum_tree(n, pairs, lengths)
+    np.testing.assert_array_equal(minimum_tree(n, pairs, lengths), by_matrix)
 
 
 def test_the_trees_span_every_subnet_also_with_coincident_uavs():
