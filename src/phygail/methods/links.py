@@ -8,10 +8,10 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from phygail.groups import group_means
 from phygail.perception.view import SubnetViews
+from phygail.swarm.links import FEW, join_sets
 
 MARGIN_M = 1.0  # tree edges are held below the radio range by this much
 ROUNDS = 12  # of evening out
-FEW = 300  # links: up to here a loop is done before a sparse matrix is made
 ROUNDING_M = 1e-6  # an edge that grows by less does not grow
 
 
@@ -67,26 +67,12 @@ def keep_links(
 def minimum_tree(n: int, pairs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """(k, 2) int, sorted: the shortest links that leave n UAVs as connected as all `pairs` ((m, 2), sorted) do."""
     if len(pairs) <= FEW:
-        return _tree_of_few(n, pairs, lengths)
+        by_length = np.argsort(lengths, kind="stable")
+        return pairs[np.sort(by_length[join_sets(n, pairs[by_length])[1]])]  # Kruskal
     # One is added because a sparse zero (two coincident UAVs) would mean "no link"; it does not change the tree.
     graph = coo_array((lengths + 1.0, (pairs[:, 0], pairs[:, 1])), shape=(n, n))
     tree = minimum_spanning_tree(graph.tocsr()).tocoo()
     return np.stack([tree.row, tree.col], axis=1)
-
-
-def _tree_of_few(n: int, pairs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """`minimum_tree` one link at a time, the shortest first (Kruskal)."""
-    root, ends, kept = list(range(n)), pairs.tolist(), []
-    for link in np.argsort(lengths, kind="stable").tolist():
-        a, b = ends[link]
-        while root[a] != a:
-            a = root[a]
-        while root[b] != b:
-            b = root[b]
-        if a != b:
-            root[max(a, b)] = min(a, b)
-            kept.append(link)
-    return pairs[sorted(kept)]
 
 
 def _next_lengths(positions: np.ndarray, velocities: np.ndarray, i: np.ndarray, j: np.ndarray, dt: float) -> np.ndarray:

@@ -87,14 +87,8 @@ def label_subnets(n: int, pairs: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _join_few(n: int, pairs: np.ndarray) -> tuple[np.ndarray, int]:
-    """`label_subnets` by joining sets one pair at a time; the root of a set is its lowest row."""
-    root = list(range(n))
-    for a, b in pairs.tolist():
-        while root[a] != a:
-            a = root[a]
-        while root[b] != b:
-            b = root[b]
-        root[max(a, b)] = min(a, b)
+    """`label_subnets` by joining sets one pair at a time."""
+    root, _ = join_sets(n, pairs)
     label, count = [0] * n, 0
     for row, upper in enumerate(root):
         if upper == row:
@@ -102,6 +96,24 @@ def _join_few(n: int, pairs: np.ndarray) -> tuple[np.ndarray, int]:
         else:
             label[row] = label[upper]
     return np.array(label, dtype=np.int32), count
+
+
+def join_sets(n: int, pairs: np.ndarray) -> tuple[list[int], list[int]]:
+    """Join n rows pair by pair, in the order of `pairs` ((m, 2)).
+
+    Returns:
+        For every row one of its set that is not higher, itself for the lowest; the pairs that joined two sets.
+    """
+    root, joined = list(range(n)), []
+    for number, (a, b) in enumerate(pairs.tolist()):
+        while root[a] != a:
+            a = root[a]
+        while root[b] != b:
+            b = root[b]
+        if a != b:
+            root[max(a, b)] = min(a, b)
+            joined.append(number)
+    return root, joined
 
 
 def laplacian(n: int, pairs: np.ndarray) -> np.ndarray:
