@@ -92,7 +92,7 @@ _add(
         remarks=(
             "One layout per N, random damage; equal damage sets are flown once, so settings with few distinct ones "
             "have fewer cases. These layouts hold pairs closer than 10 m from the start (METHODS F5).",
-            "The paper's numbers are means over damage 0.05 to 0.95 in steps of 0.05, ours over 0.1 to 0.9 in steps of 0.2.",
+            "The paper averages over damage 0.05 to 0.95 in steps of 0.05, we over 0.1 to 0.9 in steps of 0.2.",
             FEWER,
             POLICY_REMARK,
         ),
