@@ -30,6 +30,27 @@ def test_methods_fly_with_late_and_noisy_neighbors(name):
         state = step(state, velocities)
 
 
+MINDFUL = [name for name in METHODS if getattr(METHODS.get(name), "own_centers", False)]
+
+
+@pytest.mark.parametrize("name", MINDFUL)
+def test_all_subnets_at_once_fly_as_one_by_one_however_differently_they_read_the_center(name):
+    """The oracle is the loop over subnets that every other rule flies with noise."""
+    scenario = draw_scenario(60, 0.6, generator(700_005))
+    at_once, one_by_one = (make_method(name) for _ in range(2))
+    one_by_one.own_centers = False
+    together, apart = (
+        sensed_controller(method, scenario, Sensing(sigma_m=6.0), np.random.default_rng(0))
+        for method in (at_once, one_by_one)
+    )
+    state = initial_state(scenario)
+    assert state.links.count > 3
+    for _ in range(25):
+        velocities = together(state)
+        np.testing.assert_allclose(velocities, apart(state), atol=1e-9)
+        state = step(state, velocities)
+
+
 SIGHTINGS: list[tuple[np.ndarray, np.ndarray]] = []
 
 

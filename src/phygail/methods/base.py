@@ -81,10 +81,13 @@ class SubnetMethod(Method):
     Attributes:
         reckons: Where sensing is imperfect, it wants the mean of all readings so far instead of the latest one, and
             the others, if news of them is late, where they are by now (`perception.noise`).
+        own_centers: Its `act_all` asks every subnet for its own idea of the center (`SubnetViews.centers`), so that
+            one call serves all of them also where sensing is noisy.
     """
 
     scope = Scope.SUBNET
     reckons: ClassVar[bool] = False
+    own_centers: ClassVar[bool] = False
 
     @abstractmethod
     def act(self, view: SubnetView) -> np.ndarray:

@@ -44,6 +44,7 @@ class Phygail(SubnetMethod):
     summary = "gates on lost teammates, cloned from reach and evolved in worlds of at most 20 flying"
     learned = True
     reckons = True
+    own_centers = True
     policy_name: ClassVar[str] = "phygail"
 
     def __init__(self, rng: np.random.Generator | None = None, *, policy: str | Path | None = None) -> None:
@@ -56,14 +57,14 @@ class Phygail(SubnetMethod):
         return self.act_all(view.alone())
 
     def act_all(self, views: SubnetViews) -> np.ndarray:
-        physics, center = views.mission.physics, views.mission.center
+        physics = views.mission.physics
         if aggregating(views):
             self.flag = LATE
-            return go(views.positions, center, physics)
+            return go(views.positions, views.centers[views.subnet], physics)
         seen = self._beliefs.observe(views)
         strength, speed, ease = self.policy.gates(seen)
         pull = group_sums(seen.receiver, (strength * seen.weight)[:, None] * seen.direction, len(views.positions))
-        base = (speed[:, None] * go(views.means(views.positions), center, physics))[views.subnet]
+        base = (speed[:, None] * go(views.means(views.positions), views.centers, physics))[views.subnet]
         wanted = project_speed(base + physics.speed_mps * pull, physics.speed_mps)
         heft = ease[views.subnet] + np.minimum(np.hypot(pull[:, 0], pull[:, 1]), 1.0)
         return keep_links(views, wanted, base, heft, margin_m=self.policy.belief.margin_m)

@@ -40,6 +40,7 @@ class Reach(SubnetMethod):
     name = "reach"
     summary = "subnets head for the center and reach out to teammates not yet ruled out"
     reckons = True
+    own_centers = True
 
     def __init__(self, rng: np.random.Generator | None = None, *, constants: ReachConstants | None = None) -> None:
         super().__init__(rng)
@@ -51,10 +52,10 @@ class Reach(SubnetMethod):
         return self.act_all(view.alone())
 
     def act_all(self, views: SubnetViews) -> np.ndarray:
-        physics, center = views.mission.physics, views.mission.center
+        physics = views.mission.physics
         if aggregating(views):
-            return go(views.positions, center, physics)
-        base = go(views.means(views.positions), center, physics)[views.subnet]
+            return go(views.positions, views.centers[views.subnet], physics)
+        base = go(views.means(views.positions), views.centers, physics)[views.subnet]
         wanted = project_speed(base + physics.speed_mps * self._pulls(views), physics.speed_mps)
         return keep_links(views, wanted, base, margin_m=self.constants.link_margin_m, rounds=self.constants.link_rounds)
 

@@ -18,7 +18,8 @@ from phygail.swarm.state import SwarmState
 def sensed_controller(method: Method, scenario: Scenario, sensing: Sensing, rng: np.random.Generator) -> Controller:
     """The method as a controller that sees `scenario` through `sensing`; the world itself stays exact.
 
-    A subnet method is asked subnet by subnet, since each has its own idea of the center. Where neighbors are late, each
+    A subnet method is asked subnet by subnet, since each has its own idea of the center, unless it says that it minds
+    them (`own_centers`). Where neighbors are late, each
     UAV runs its own copy of the rule on its own picture of the subnet. A method that reads such views itself says so by
     an attribute `senses`.
     """
@@ -32,7 +33,7 @@ def sensed_controller(method: Method, scenario: Scenario, sensing: Sensing, rng:
             return method.velocities(view)
         rule = cast(SubnetMethod, method)
         if not view.delayed:
-            return SubnetMethod.act_all(rule, view)
+            return rule.act_all(view) if rule.own_centers else SubnetMethod.act_all(rule, view)
         pilots = pilots or _Pilots(rule, len(view.members), sensing.delay_steps)
         return pilots.fly(view)
 

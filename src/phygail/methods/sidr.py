@@ -33,6 +33,7 @@ class Sidr(SubnetMethod):
 
     name = "sidr"
     summary = "every subnet flies as a block toward the shared center (Chen et al. 2020)"
+    own_centers = True
 
     def __init__(self, rng: np.random.Generator | None = None, *, rep: bool = True) -> None:
         super().__init__(rng)
@@ -47,7 +48,7 @@ class Sidr(SubnetMethod):
     def act_all(self, views: SubnetViews) -> np.ndarray:
         mission = views.mission
         start = views.positions if aggregating(views) else views.means(views.positions)[views.subnet]
-        return go(start, mission.center, mission.physics) + self._repulsion(views)
+        return go(start, views.centers[views.subnet], mission.physics) + self._repulsion(views)
 
     def _repulsion(self, view: SubnetView | SubnetViews) -> np.ndarray:
         if not self.rep:

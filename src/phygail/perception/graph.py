@@ -160,9 +160,7 @@ def perceive(view: SubnetView | SubnetViews, spec: GraphSpec = PAPER) -> Graph:
     Receivers listen to twins, twins to twins, so that only a UAV's own state is current, in every layer.
     """
     frame, frames = (view.subnet, view.count) if isinstance(view, SubnetViews) else (_zeros(len(view.members)), 1)
-    centers = np.broadcast_to(view.mission.center, (frames, 2))
-    if isinstance(view, SensedViews):
-        centers = view.centers
+    centers = view.centers if isinstance(view, SubnetViews) else view.mission.center[None]
     late = view if isinstance(view, SensedView | SensedViews) and view.delayed else None
     origins = centers
     if spec.recenter:

@@ -111,16 +111,26 @@ class Beliefs:
 
     def _advance(self, views: SubnetViews) -> None:
         """Ghosts fly toward the center, starting with the second view; if roster or center read otherwise, anew."""
-        if not len(self._ghosts):
+        if not len(self._group):
             self._group = np.full(len(views.roster), -1, dtype=np.intp)
-        physics, center = views.mission.physics, views.mission.center
-        stride = physics.speed_mps * physics.step_s * self.spec.drift
+        center = views.centers[0]
         if not (_same(views.roster, self._roster) and _same(center, self._center)):
-            self._ghosts, self._step = _toward(views.roster, center, stride * views.step), views.step
+            self._ghosts, self._step = _toward(views.roster, center, self._way_m(views, views.step)), views.step
         self._roster, self._center = views.roster, center
         while self._step < views.step:
-            self._ghosts = _toward(self._ghosts, center, stride)
+            self._ghosts = _toward(self._ghosts, center, self._way_m(views, 1))
             self._step += 1
+
+    def _way_m(self, views: SubnetViews, steps: int) -> float:
+        """How far ghosts fly in so many steps."""
+        physics = views.mission.physics
+        return physics.speed_mps * physics.step_s * self.spec.drift * steps
+
+    def _places(self, views: SubnetViews, subnet: np.ndarray, spot: np.ndarray) -> np.ndarray:
+        """(k, 2) m, the ghosts of these roster entries as these subnets ((k,) each) see them."""
+        if _agreed(views):
+            return self._ghosts[spot]
+        return _toward(views.roster[spot], views.centers[subnet], self._way_m(views, views.step))
 
     def _recall(self, views: SubnetViews) -> np.ndarray:
         """(count, N) depths: the deepest that any member knows."""
@@ -143,6 +153,9 @@ class Beliefs:
     def _nearest(self, views: SubnetViews, depths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(subnet, roster index, row, m): the nearest member of each subnet to each ghost that may be alive."""
         horizon = max(self.spec.horizon_m, views.mission.physics.range_m)
+        if not _agreed(views):
+            each = [self._of_one(views, depths, label, horizon) for label in range(views.count)]
+            return tuple(np.concatenate(parts) for parts in zip(*each, strict=True))  # type: ignore[return-value]  # four
         largest = int(views.sizes.argmax())
         first = self._of_one(views, depths, largest, horizon)
         others = np.flatnonzero(views.subnet != largest)
@@ -171,7 +184,8 @@ class Beliefs:
         lost = depths[label] < SURE
         lost[views.members[rows]] = False
         spot = np.flatnonzero(lost)
-        distance, place = cKDTree(views.positions[rows]).query(self._ghosts[spot], distance_upper_bound=horizon)
+        ghosts = self._places(views, np.full(len(spot), label), spot)
+        distance, place = cKDTree(views.positions[rows]).query(ghosts, distance_upper_bound=horizon)
         near = np.isfinite(distance)
         return np.full(near.sum(), label), spot[near], rows[place[near]], distance[near]
 
@@ -205,9 +219,9 @@ class Beliefs:
     ) -> LostEdges:
         """The features of the edges and of the subnets."""
         subnet, spot, row, distance = edges
-        physics, center = views.mission.physics, views.mission.center
+        physics = views.mission.physics
         reach, stride = physics.range_m, physics.speed_mps * physics.step_s
-        home = center - views.means(views.positions)
+        home = views.centers - views.means(views.positions)
         away = np.hypot(home[:, 0], home[:, 1])
         clock = np.full(views.count, min(views.step * stride / CLOCK_M, LONGEST))
         share = np.log(views.sizes / (survival * len(views.roster)))
@@ -221,9 +235,9 @@ class Beliefs:
             ],
             axis=1,
         )
-        ghosts = self._ghosts[spot]
+        ghosts = self._places(views, subnet, spot)
         direction = (ghosts - views.positions[row]) / np.maximum(distance, 1e-9)[:, None]
-        radius = np.hypot(*(ghosts - center).T)
+        radius = np.hypot(*(ghosts - views.centers[subnet]).T)
         features = np.empty((len(spot), len(EDGE_FEATURES)), dtype=np.float32)
         features[:, 0] = np.maximum(distance - reach, 0.0) / reach
         features[:, [1, 3, 4, 6, 8]] = anchors[subnet]
@@ -238,6 +252,11 @@ def _toward(points: np.ndarray, goal: np.ndarray, way_m: float) -> np.ndarray:
     offset = goal - points
     away = np.hypot(offset[:, 0], offset[:, 1])
     return points + offset * np.minimum(way_m / np.maximum(away, 1e-9), 1.0)[:, None]
+
+
+def _agreed(views: SubnetViews) -> bool:
+    """Whether all subnets have the same idea of the center, and so of every ghost."""
+    return views.count == 1 or not (views.centers != views.centers[0]).any()
 
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:

@@ -88,7 +88,7 @@ class SensedView(SubnetView):
         plain = super().alone()
         return SensedViews(
             **{field.name: getattr(plain, field.name) for field in fields(plain)},
-            centers=self.mission.center[None], seen_positions=self.seen_positions,
+            read_centers=self.mission.center[None], seen_positions=self.seen_positions,
             seen_velocities=self.seen_velocities, delayed=self.delayed, _truly_near=lambda _: self._truly_near(),
         )  # fmt: skip
 
@@ -98,15 +98,19 @@ class SensedViews(SubnetViews):
     """All subnets as sensed; iterating yields `SensedView`s, each with its own idea of the center.
 
     Attributes:
-        centers: (count, 2) m, the center as every subnet sees it (`mission.center` holds the first).
+        read_centers: (count, 2) m, the center as every subnet sees it (`mission.center` holds the first).
         Others as in `SensedView`, for all alive.
     """
 
-    centers: np.ndarray
+    read_centers: np.ndarray
     seen_positions: np.ndarray
     seen_velocities: np.ndarray
     delayed: bool
     _truly_near: Callable[[np.ndarray], np.ndarray]
+
+    @cached_property
+    def centers(self) -> np.ndarray:
+        return self.read_centers
 
     @cached_property
     def damaged_in_range(self) -> np.ndarray:
@@ -218,7 +222,7 @@ class SensedObserver(Observer):
             "age_s": (state.step - seen.step) * self.mission.physics.step_s,
         }  # fmt: skip
         return SensedViews(
-            **known, centers=now.centers, seen_positions=seen_positions, seen_velocities=seen.velocities,
+            **known, read_centers=now.centers, seen_positions=seen_positions, seen_velocities=seen.velocities,
             delayed=self.sensing.delay_steps > 0,
             _truly_near=lambda rows: self._damaged_near(state.positions[rows]),
         )  # fmt: skip

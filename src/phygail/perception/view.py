@@ -144,6 +144,11 @@ class SubnetViews:
     age_s: float = field(default=0.0, kw_only=True)
 
     @cached_property
+    def centers(self) -> np.ndarray:
+        """(count, 2) m, the center as every subnet knows it: `mission.center`, unless sensing is noisy."""
+        return np.broadcast_to(self.mission.center, (self.count, 2))
+
+    @cached_property
     def sizes(self) -> np.ndarray:
         """(count,) int, members per subnet."""
         return np.bincount(self.subnet, minlength=self.count)
