@@ -12,7 +12,7 @@ import phygail
 PACKAGE = Path(phygail.__file__).parent
 # One row per floor; a module may import its own floor and every floor above.
 FLOORS = (
-    ("config", "registry", "rng", "files", "tensors"),
+    ("config", "registry", "rng", "files", "groups", "tensors"),
     ("swarm",),
     ("perception",),
     ("models",),

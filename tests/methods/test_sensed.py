@@ -51,6 +51,31 @@ def test_all_subnets_at_once_fly_as_one_by_one_however_differently_they_read_the
         state = step(state, velocities)
 
 
+SWIFT = [name for name in METHODS if hasattr(METHODS.get(name), "act_late")]
+
+
+@pytest.mark.parametrize("name", SWIFT)
+@pytest.mark.parametrize(("uavs", "damage", "sensing"), [
+    (60, 0.6, Sensing(delay_steps=3)), (60, 0.6, Sensing(5.0, 2)), (100, 0.7, Sensing(delay_steps=1)),
+])  # fmt: skip
+def test_all_pictures_at_once_fly_as_a_copy_of_the_rule_for_every_uav(name, uavs, damage, sensing, monkeypatch):
+    """Beliefs, late news and links included; subnets meet on the way."""
+    scenario = draw_scenario(uavs, damage, generator(700_006))
+    at_once = sensed_controller(make_method(name), scenario, sensing, np.random.default_rng(0))
+    copies = sensed_controller(make_method(name), scenario, sensing, np.random.default_rng(0))
+    state = initial_state(scenario)
+    subnets = state.links.count
+    for _ in range(40):
+        velocities = at_once(state)
+        with monkeypatch.context() as plain:
+            for cls in METHODS.get(name).__mro__:
+                if "act_late" in vars(cls):
+                    plain.delattr(cls, "act_late")
+            np.testing.assert_allclose(velocities, copies(state), atol=1e-9)
+        state = step(state, velocities)
+    assert state.links.count < subnets
+
+
 SIGHTINGS: list[tuple[np.ndarray, np.ndarray]] = []
 
 
@@ -113,6 +138,10 @@ def test_subnets_that_meet_hear_what_the_other_knew_k_steps_ago(name):
         def __deepcopy__(self, memo):
             rules.append(make_method(name))
             return rules[-1]
+
+        @property
+        def act_late(self):
+            raise AttributeError  # a copy for every UAV, also of a rule that has a faster form of it
 
     fly = sensed_controller(Spied(), scenario, Sensing(delay_steps=3), np.random.default_rng(0))
     still = np.zeros((2, 2))

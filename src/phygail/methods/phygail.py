@@ -15,6 +15,8 @@ from phygail.methods.policy import PolicyMethod
 from phygail.methods.sidr import aggregating
 from phygail.models.gate_runtime import load_gates
 from phygail.perception.lost import Beliefs
+from phygail.perception.noise import SensedViews
+from phygail.perception.pictures import LateBeliefs, split_pictures
 from phygail.perception.view import SubnetView, SubnetViews
 from phygail.swarm.dynamics import project_speed
 from phygail.tensors import bundled
@@ -52,16 +54,33 @@ class Phygail(SubnetMethod):
         file = Path(policy) if policy is not None else bundled(self.policy_name).with_suffix(".onnx")
         self.policy = load_gates(file.resolve())
         self._beliefs = Beliefs(self.policy.belief)
+        self._late: LateBeliefs | None = None
 
     def act(self, view: SubnetView) -> np.ndarray:
         return self.act_all(view.alone())
 
     def act_all(self, views: SubnetViews) -> np.ndarray:
-        physics = views.mission.physics
         if aggregating(views):
             self.flag = LATE
-            return go(views.positions, views.centers[views.subnet], physics)
-        seen = self._beliefs.observe(views)
+            return go(views.positions, views.centers[views.subnet], views.mission.physics)
+        return self._decide(views, self._beliefs)
+
+    def act_late(self, views: SensedViews, delay_steps: int) -> np.ndarray:
+        """(n, 2) m/s where news is late: every UAV decides in its own picture of its subnet (`perception.pictures`)."""
+        if aggregating(views):
+            return self.act_all(views)
+        if self._late is None:
+            self._late = LateBeliefs(self.policy.belief, delay_steps)
+        commands = np.empty_like(views.positions)
+        self._late.listen_to_others(views)
+        for pictures in split_pictures(views):
+            commands[pictures.pilots] = self._decide(pictures, self._late)[pictures.own]
+        self._late.tell_others()
+        return commands
+
+    def _decide(self, views: SubnetViews, beliefs: Beliefs) -> np.ndarray:
+        physics = views.mission.physics
+        seen = beliefs.observe(views)
         strength, speed, ease = self.policy.gates(seen)
         pull = group_sums(seen.receiver, (strength * seen.weight)[:, None] * seen.direction, len(views.positions))
         base = (speed[:, None] * go(views.means(views.positions), views.centers, physics))[views.subnet]

@@ -19,9 +19,9 @@ def sensed_controller(method: Method, scenario: Scenario, sensing: Sensing, rng:
     """The method as a controller that sees `scenario` through `sensing`; the world itself stays exact.
 
     A subnet method is asked subnet by subnet, since each has its own idea of the center, unless it says that it minds
-    them (`own_centers`). Where neighbors are late, each
-    UAV runs its own copy of the rule on its own picture of the subnet. A method that reads such views itself says so by
-    an attribute `senses`.
+    them (`own_centers`). Where neighbors are late, each UAV runs its own copy of the rule on its own picture of the
+    subnet, unless the rule has a faster form of just that (`act_late`). A method that reads such views itself says so
+    by an attribute `senses`.
     """
     observer = SensedObserver(scenario, sensing, rng, reckoned=getattr(method, "reckons", False))
     pilots: _Pilots | None = None
@@ -34,6 +34,8 @@ def sensed_controller(method: Method, scenario: Scenario, sensing: Sensing, rng:
         rule = cast(SubnetMethod, method)
         if not view.delayed:
             return rule.act_all(view) if rule.own_centers else SubnetMethod.act_all(rule, view)
+        if hasattr(rule, "act_late"):
+            return rule.act_late(view, sensing.delay_steps)
         pilots = pilots or _Pilots(rule, len(view.members), sensing.delay_steps)
         return pilots.fly(view)
 

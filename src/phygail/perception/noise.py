@@ -80,7 +80,7 @@ class SensedView(SubnetView):
             positions += self.age_s * velocities
         positions[row], velocities[row] = self.positions[row], self.velocities[row]
         return replace(
-            self, positions=positions, velocities=velocities, lengths=_lengths(positions, self.pairs),
+            self, positions=positions, velocities=velocities, lengths=link_lengths(positions, self.pairs),
             seen_positions=positions, seen_velocities=velocities, delayed=False,
         )  # fmt: skip
 
@@ -206,7 +206,7 @@ class SensedObserver(Observer):
 
     def _global(self, state: SwarmState, now: _Senses) -> GlobalView:
         links = state.links
-        measured = replace(links, lengths=_lengths(now.positions, links.pairs))
+        measured = replace(links, lengths=link_lengths(now.positions, links.pairs))
         return GlobalView(
             replace(self.mission, center=now.centers[0]), state.step, now.roster, self._members,
             now.positions, state.velocities, measured,
@@ -218,7 +218,7 @@ class SensedObserver(Observer):
         known = {field.name: getattr(plain, field.name) for field in fields(plain)}
         known |= {
             "mission": replace(self.mission, center=now.centers[0]), "roster": now.roster, "positions": now.positions,
-            "lengths": _lengths(now.positions, plain.pairs),
+            "lengths": link_lengths(now.positions, plain.pairs),
             "age_s": (state.step - seen.step) * self.mission.physics.step_s,
         }  # fmt: skip
         return SensedViews(
@@ -244,7 +244,7 @@ class SensedObserver(Observer):
         )  # fmt: skip
 
 
-def _lengths(positions: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+def link_lengths(positions: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """(e,) m, distance between the two rows of every pair."""
     offsets = positions[pairs[:, 0]] - positions[pairs[:, 1]]
     return np.hypot(offsets[:, 0], offsets[:, 1])
