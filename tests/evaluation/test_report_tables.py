@@ -125,6 +125,13 @@ def test_sensing_is_shown_by_noise_with_the_papers_ends():
     assert list(axes[1].lines[0].get_ydata()) == pytest.approx([1.0, 4.0])
 
 
+def test_a_level_that_lacks_a_setting_is_left_blank():
+    """At 10 m only the easy damage ratio has been flown: 2.0 s beside 5.0 s would look like a gain."""
+    rows = [row(0.25, 0, "sidr", 20), row(0.5, 0, "sidr", 80), row(0.25, 0, "sidr", 20, noise_m=10.0)]
+    assert "| `sidr` | 1 | 5.00 | - |" in TABLES.get("sensing")(evidence(rows))
+    assert list(sensing_figure(evidence(rows)).axes[1].lines[0].get_xdata()) == [0.0]
+
+
 def write_leg(folder, rows):
     folder.mkdir(parents=True)
     save_rows(folder / "rows.csv", rows)

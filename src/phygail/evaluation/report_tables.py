@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 import polars as pl
 
 from phygail.evaluation.evidence import (
+    SETTING,
     Evidence,
     cases_text,
     common_cases,
@@ -129,13 +130,9 @@ def sensing(evidence: Evidence) -> str:
     """Convergence and time by noise or delay, whichever the experiment varies."""
     column, unit = sensed_column(evidence)
     levels = sorted(evidence.rows[column].unique())
-    figures = (
-        weighed(evidence.rows, ("method", column))
-        .group_by("method", column)
-        .agg(weighed_mean("converged").alias("convergence"), weighed_mean("time_s").alias("time_s"))
-    )
+    figures = sensed_means(evidence)
     parts = []
-    for what, title, form in (("convergence", "Reconnected", ".3f"), ("time_s", "Recovery time, s", ".2f")):
+    for what, title, form in (("converged", "Reconnected", ".3f"), ("time_s", "Recovery time, s", ".2f")):
         lines = []
         for name in evidence.methods:
             mine = figures.filter(pl.col("method") == name)
@@ -143,12 +140,25 @@ def sensing(evidence: Evidence) -> str:
             cases = cases_text(evidence.rows.filter(pl.col("method") == name).unique("scenario"), _settings(evidence))
             lines.append([f"`{name}`", cases, *(cell_text(values.get(level), form) for level in levels)])
         for name, said in evidence.experiment.published.items():
-            cells = [_said(said, f"{what}@{level:g}", form) for level in levels]
+            known = "convergence" if what == "converged" else what
+            cells = [_said(said, f"{known}@{level:g}", form) for level in levels]
             lines.append([f"*paper:* `{name}`", "50", *cells])
         header = ["method", "cases", *(f"{level:g} {unit}" for level in levels)]
         parts.append(f"## {title}\n\n{markdown_table(header, lines)}")
     parts.append(f"Over N = {_listed(evidence.sizes)}, damage {_listed(sorted(evidence.rows['damage'].unique()))}.\n")
     return "\n".join(parts)
+
+
+def sensed_means(evidence: Evidence) -> pl.DataFrame:
+    """(method, level, converged, time_s), means over settings.
+
+    A level at which a method lacks one of its settings is left out: its mean would be one over other swarms.
+    """
+    column, _ = sensed_column(evidence)
+    setting = pl.struct(SETTING)
+    whole = setting.n_unique().over("method", column) == setting.n_unique().over("method")
+    rows = weighed(evidence.rows.filter(whole), ("method", column))
+    return rows.group_by("method", column).agg(weighed_mean("converged"), weighed_mean("time_s")).sort(column)
 
 
 def sensed_column(evidence: Evidence) -> tuple[str, str]:

@@ -7,8 +7,8 @@ from pathlib import Path
 import polars as pl
 from matplotlib.figure import Figure
 
-from phygail.evaluation.evidence import Evidence, weighed, weighed_mean
-from phygail.evaluation.report_tables import sensed_column
+from phygail.evaluation.evidence import Evidence
+from phygail.evaluation.report_tables import sensed_column, sensed_means
 from phygail.evaluation.style import (
     INK,
     PICTURE_SUFFIXES,
@@ -34,8 +34,7 @@ def draw_sensing(evidence: Evidence, path: Path) -> None:
 def sensing_figure(evidence: Evidence) -> Figure:
     """The figure behind `draw_sensing`."""
     column, _ = sensed_column(evidence)
-    rows = weighed(evidence.rows, ("method", column))
-    means = rows.group_by("method", column).agg(weighed_mean("converged"), weighed_mean("time_s")).sort(column)
+    means = sensed_means(evidence)
     (wide, high), left, bottom = PANEL_IN, 0.65, 0.85
     figure = blank(2 * (wide + left) + 0.15, high + bottom + 0.2)
     styles = line_styles(evidence.methods)
