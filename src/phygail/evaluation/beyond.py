@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from phygail.evaluation.experiment import Experiment, Leg
 from phygail.evaluation.paper import (
+    CHEAP,
     FAST,
     FEW,
     FEWER,
     FEWER_OF_POLICY,
     LARGE,
     PAPER,
+    PAPER_POLICY,
     PLANNERS,
     POLICY_REMARK,
     SIZES,
@@ -66,7 +68,7 @@ _add(
         "Does it still work, how far from the bound, and does the cost per UAV stay constant?",
         (
             Leg("fast", RULES, HUGE, THREE, 10, {5000: 5, 10_000: 5}),
-            Leg("policy", ("phygail-paper",), HUGE[:-1], THREE, 5, {2000: 2, 5000: 1}),
+            Leg("policy", PAPER_POLICY, HUGE[:-1], THREE, 5, {2000: 2, 5000: 1}),
         ),
         tables=("scale",),
         remarks=(
@@ -82,8 +84,8 @@ _add(
         "The paper's own fixed layouts",
         "Does the order of the methods depend on fresh layouts?",
         (
-            Leg("fast", tuple(m for m in FAST if m != "phygail-paper"), SIZES, FIVE, 50, source="layouts"),
-            Leg("policy", ("phygail-paper",), SIZES, FIVE, 50, FEWER_OF_POLICY, source="layouts"),
+            Leg("fast", CHEAP, SIZES, FIVE, 50, source="layouts"),
+            Leg("policy", PAPER_POLICY, SIZES, FIVE, 50, FEWER_OF_POLICY, source="layouts"),
             Leg("planners", PLANNERS, SIZES, FIVE, 10, FEW, source="layouts"),
         ),
         tables=("aggregate", "by-size"),

@@ -18,7 +18,9 @@ DAMAGE = tuple(k / 20 for k in range(1, 20))  # 0.05 to 0.95; at N = 20 the last
 THREE = (0.25, 0.5, 0.75)
 
 POLICIES = ("phygail", "phygail-paper")
-FAST = (*POLICIES, "reach", "sidr", "cr-ma", "center-fly", "hero", "convex")
+PAPER_POLICY = POLICIES[1:]
+CHEAP = ("phygail", "reach", "sidr", "cr-ma", "center-fly", "hero", "convex")
+FAST = (*POLICIES, *CHEAP[1:])
 PLANNERS = ("cr-mgc", "demd", "gdr-ts")  # seconds to minutes per case: fewer cases
 FEW = {500: 5}  # cases of planners where each takes a minute
 FEWER_OF_POLICY = {500: 20}  # of phygail-paper where a flight takes as long as a planner's: 5 to 10 s
@@ -120,7 +122,7 @@ _add(
             for sigma in (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
             for leg in (
                 Leg(f"fast-{sigma:g}m", ("phygail", "reach", "sidr"), LARGE, THREE, 50, sensing=Sensing(sigma)),
-                Leg(f"policy-{sigma:g}m", POLICIES[1:], LARGE, THREE, 50, FEWER_OF_POLICY, sensing=Sensing(sigma)),
+                Leg(f"policy-{sigma:g}m", PAPER_POLICY, LARGE, THREE, 50, FEWER_OF_POLICY, sensing=Sensing(sigma)),
                 Leg(f"planners-{sigma:g}m", ("cr-mgc", "demd"), LARGE, THREE, 10, FEW, sensing=Sensing(sigma)),
             )
         ),

@@ -132,7 +132,10 @@ def sensing(evidence: Evidence) -> str:
     levels = sorted(evidence.rows[column].unique())
     figures = sensed_means(evidence)
     parts = []
-    for what, title, form in (("converged", "Reconnected", ".3f"), ("time_s", "Recovery time, s", ".2f")):
+    for what, said_of, title, form in (
+        ("converged", "convergence", "Reconnected", ".3f"),
+        ("time_s", "time_s", "Recovery time, s", ".2f"),
+    ):
         lines = []
         for name in evidence.methods:
             mine = figures.filter(pl.col("method") == name)
@@ -140,8 +143,7 @@ def sensing(evidence: Evidence) -> str:
             cases = cases_text(evidence.rows.filter(pl.col("method") == name).unique("scenario"), _settings(evidence))
             lines.append([f"`{name}`", cases, *(cell_text(values.get(level), form) for level in levels)])
         for name, said in evidence.experiment.published.items():
-            known = "convergence" if what == "converged" else what
-            cells = [_said(said, f"{known}@{level:g}", form) for level in levels]
+            cells = [_said(said, f"{said_of}@{level:g}", form) for level in levels]
             lines.append([f"*paper:* `{name}`", "50", *cells])
         header = ["method", "cases", *(f"{level:g} {unit}" for level in levels)]
         parts.append(f"## {title}\n\n{markdown_table(header, lines)}")

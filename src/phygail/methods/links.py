@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from phygail.groups import group_means
 from phygail.perception.view import SubnetViews
-from phygail.swarm.links import FEW, join_sets
+from phygail.swarm.links import FEW, join_sets, link_lengths
 
 MARGIN_M = 1.0  # tree edges are held below the radio range by this much
 ROUNDS = 12  # of evening out
@@ -39,18 +39,11 @@ def keep_links(
     """
     physics = views.mission.physics
     limit = physics.range_m - margin_m - physics.speed_mps * views.age_s
-    i, j = views.pairs.T
-    now = np.hypot(*(views.positions[i] - views.positions[j]).T)
-    then = _next_lengths(views.positions, wanted, i, j, physics.step_s)
-    strained = (then > limit) & (then > now)
-    if not strained.any():
+    tree = _strained_trees(views, wanted, limit)
+    if not len(tree):
         return wanted
-    # Only subnets with a strained link need their trees.
-    chosen = np.zeros(views.count, dtype=bool)
-    chosen[views.subnet[i[strained]]] = True
-    chosen_link = chosen[views.subnet[i]]
-    i, j = minimum_tree(len(wanted), views.pairs[chosen_link], views.lengths[chosen_link]).T
-    now = np.hypot(*(views.positions[i] - views.positions[j]).T)
+    i, j = tree.T
+    now = link_lengths(views.positions, tree)
     velocities, heft = wanted, np.ones(len(wanted)) if weight is None else weight
     for _ in range(rounds):
         then = _next_lengths(views.positions, velocities, i, j, physics.step_s)
@@ -62,6 +55,15 @@ def keep_links(
     torn = np.zeros(views.count, dtype=bool)
     torn[views.subnet[i[(then > physics.range_m) & (then > now + ROUNDING_M)]]] = True
     return np.where(torn[views.subnet][:, None], base, velocities)
+
+
+def _strained_trees(views: SubnetViews, wanted: np.ndarray, limit_m: float) -> np.ndarray:
+    """(k, 2) int, the trees of the subnets of which a link would outgrow the limit; the others keep theirs anyway."""
+    i, j = views.pairs.T
+    then = _next_lengths(views.positions, wanted, i, j, views.mission.physics.step_s)
+    strained = (then > limit_m) & (then > link_lengths(views.positions, views.pairs))
+    of_strained = np.isin(views.subnet[i], views.subnet[i[strained]])
+    return minimum_tree(len(wanted), views.pairs[of_strained], views.lengths[of_strained])
 
 
 def minimum_tree(n: int, pairs: np.ndarray, lengths: np.ndarray) -> np.ndarray:

@@ -27,6 +27,7 @@ import numpy as np
 from phygail.config import InputError
 from phygail.groups import group_means
 from phygail.perception.view import GlobalView, LocalView, Observer, Scope, SubnetView, SubnetViews, View
+from phygail.swarm.links import link_lengths
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.state import SwarmState
 
@@ -242,9 +243,3 @@ class SensedObserver(Observer):
             mission, state.step, now.positions, state.velocities,
             lambda: (receiver, seen_positions[sender] - now.positions[receiver], seen_velocities[sender]), damaged,
         )  # fmt: skip
-
-
-def link_lengths(positions: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """(e,) m, distance between the two rows of every pair."""
-    offsets = positions[pairs[:, 0]] - positions[pairs[:, 1]]
-    return np.hypot(offsets[:, 0], offsets[:, 1])

@@ -16,8 +16,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from phygail.perception.lost import NEVER, SURE, Beliefs, BeliefSpec
-from phygail.perception.noise import SensedViews, link_lengths
+from phygail.perception.noise import SensedViews
 from phygail.perception.view import SubnetViews
+from phygail.swarm.links import link_lengths
 
 MOST_ROWS = 20_000  # of pictures that are decided together: they stay in the cache
 
@@ -68,12 +69,8 @@ def split_pictures(views: SensedViews, most_rows: int = MOST_ROWS) -> Iterator[P
 
 def _draw(views: SensedViews, pilots: np.ndarray, by_now: np.ndarray) -> Pictures:
     """The pictures of these pilots ((c,) rows)."""
-    place = np.empty(len(views.members), dtype=np.intp)  # row within its subnet
-    for rows in views.rows:
-        place[rows] = np.arange(len(rows))
     home = views.subnet[pilots]
-    members = np.argsort(views.subnet, kind="stable")
-    picture, shown = _repeat(members, views.sizes, home)
+    picture, shown = _repeat(np.concatenate(views.rows), views.sizes, home)
     positions, velocities = by_now[shown], views.seen_velocities[shown]
     own = shown == pilots[picture]
     positions[own], velocities[own] = views.positions[shown[own]], views.velocities[shown[own]]
@@ -81,7 +78,7 @@ def _draw(views: SensedViews, pilots: np.ndarray, by_now: np.ndarray) -> Picture
     by_owner = np.argsort(owner, kind="stable")
     drawn_in, link = _repeat(by_owner, np.bincount(owner, minlength=views.count), home)
     begins = np.cumsum(views.sizes[home]) - views.sizes[home]
-    pairs = begins[drawn_in][:, None] + place[views.pairs[link]]
+    pairs = begins[drawn_in][:, None] + views.places[views.pairs[link]]
     return Pictures(
         views.mission, views.step, views.roster, views.members[shown], positions, velocities, pairs,
         link_lengths(positions, pairs), picture, len(pilots), views._find_damaged,

@@ -168,10 +168,15 @@ class SubnetViews:
         order = np.argsort(self.subnet, kind="stable")
         return np.split(order, np.cumsum(self.sizes)[:-1])
 
-    def __iter__(self) -> Iterator[SubnetView]:
-        place = np.empty(len(self.members), dtype=np.intp)  # row within its subnet
+    @cached_property
+    def places(self) -> np.ndarray:
+        """(n,) int, number of each row within its subnet."""
+        places = np.empty(len(self.members), dtype=np.intp)
         for rows in self.rows:
-            place[rows] = np.arange(len(rows))
+            places[rows] = np.arange(len(rows))
+        return places
+
+    def __iter__(self) -> Iterator[SubnetView]:
         owner = self.subnet[self.pairs[:, 0]] if len(self.pairs) else np.empty(0, dtype=np.intp)
         order = np.argsort(owner, kind="stable")
         stops = np.cumsum(np.bincount(owner, minlength=self.count))
@@ -179,7 +184,7 @@ class SubnetViews:
             edges = order[stops[label - 1] if label else 0 : stops[label]]
             yield SubnetView(
                 self.mission, self.step, self.roster, self.members[rows], self.positions[rows], self.velocities[rows],
-                place[self.pairs[edges]], self.lengths[edges], self._find_damaged, age_s=self.age_s,
+                self.places[self.pairs[edges]], self.lengths[edges], self._find_damaged, age_s=self.age_s,
             )  # fmt: skip
 
 

@@ -61,8 +61,13 @@ def near_pairs(positions: np.ndarray, radius_m: float) -> tuple[np.ndarray, np.n
     # The tree's own order depends on every UAV. Sorted, sums over the links of one subnet do not: not even the last bit
     # of a command may tell where the others are.
     pairs = pairs[np.argsort(pairs[:, 0] * len(positions) + pairs[:, 1])]
+    return pairs, link_lengths(positions, pairs)
+
+
+def link_lengths(positions: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """(m,) m, distance between the two rows of every pair ((m, 2))."""
     offsets = positions[pairs[:, 0]] - positions[pairs[:, 1]]
-    return pairs, np.hypot(offsets[:, 0], offsets[:, 1])
+    return np.hypot(offsets[:, 0], offsets[:, 1])
 
 
 def find_links(positions: np.ndarray, range_m: float) -> Links:

@@ -7,6 +7,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial import Delaunay, QhullError
 
+from phygail.swarm.links import link_lengths
+
 SMALL = 24  # up to here Prim's algorithm is faster than a Delaunay triangulation
 
 
@@ -32,14 +34,14 @@ def spanning_tree(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     corners = mesh.simplices
     edges = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [0, 2]], mesh.coplanar[:, [0, 2]]])
     edges = np.unique(np.sort(edges, axis=1), axis=0)
-    lengths = _lengths(points, edges)
+    lengths = link_lengths(points, edges)
     # One is added because a sparse zero (two coincident points) would mean "no edge"; it does not change the tree.
     graph = coo_array((lengths + 1.0, (edges[:, 0], edges[:, 1])), shape=(len(points), len(points)))
     tree = minimum_spanning_tree(graph.tocsr()).tocoo()
     kept = np.sort(np.stack([tree.row, tree.col], axis=1), axis=1).astype(np.intp)
     if len(kept) < len(points) - 1:  # a triangulation torn by rounding
         return prim_tree(points)
-    return kept, _lengths(points, kept)
+    return kept, link_lengths(points, kept)
 
 
 def prim_tree(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -66,8 +68,3 @@ def prim_tree(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def gap_m(points: np.ndarray, range_m: float) -> float:
     """Sum over the tree's edges of max(0, length - range): zero if and only if the network is one."""
     return float(np.maximum(0.0, spanning_tree(points)[1] - range_m).sum())
-
-
-def _lengths(points: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    offset = points[edges[:, 0]] - points[edges[:, 1]]
-    return np.hypot(offset[:, 0], offset[:, 1])
