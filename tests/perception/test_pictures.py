@@ -27,17 +27,20 @@ def late_views(seed, sigma_m, steps=3):
     return views
 
 
-@given(seed=st.integers(0, 10_000), sigma_m=st.sampled_from([0.0, 5.0]), most_rows=st.sampled_from([1, 40, 10_000]))
+@given(
+    seed=st.integers(0, 10_000), sigma_m=st.sampled_from([0.0, 5.0]), most_rows=st.sampled_from([1, 40, 10_000]),
+    reckoned=st.booleans(),
+)  # fmt: skip
 @settings(max_examples=25, deadline=None)
-def test_each_picture_is_the_one_that_its_pilot_has(seed, sigma_m, most_rows):
+def test_each_picture_is_the_one_that_its_pilot_has(seed, sigma_m, most_rows, reckoned):
     views = late_views(seed, sigma_m)
     pilots = []
-    for pictures in split_pictures(views, most_rows):
+    for pictures in split_pictures(views, reckoned=reckoned, most_rows=most_rows):
         pilots += pictures.pilots.tolist()
         for pilot, own, picture in zip(pictures.pilots, pictures.own, pictures, strict=True):
             label = views.subnet[pilot]
             subnet = list(views)[label]
-            expected = subnet.picture(int(np.flatnonzero(views.rows[label] == pilot)[0]), reckoned=True)
+            expected = subnet.picture(int(np.flatnonzero(views.rows[label] == pilot)[0]), reckoned=reckoned)
             for name in ("members", "positions", "velocities", "pairs", "lengths", "age_s"):
                 np.testing.assert_array_equal(getattr(picture, name), getattr(expected, name))
             np.testing.assert_array_equal(pictures.positions[own], views.positions[pilot])
@@ -47,7 +50,7 @@ def test_each_picture_is_the_one_that_its_pilot_has(seed, sigma_m, most_rows):
 
 def test_a_pilot_knows_the_wrecks_that_anybody_of_its_subnet_hears():
     views = late_views(4, 0.0, steps=0)
-    for pictures in split_pictures(views):
+    for pictures in split_pictures(views, reckoned=True):
         row, wreck = pictures.damaged_in_range.T
         for label, pilot in enumerate(pictures.pilots):
             subnet = list(views)[views.subnet[pilot]]
@@ -57,5 +60,5 @@ def test_a_pilot_knows_the_wrecks_that_anybody_of_its_subnet_hears():
 @pytest.mark.parametrize("most_rows", [1, 30])
 def test_portions_hold_whole_pictures(most_rows):
     views = late_views(5, 0.0)
-    for pictures in split_pictures(views, most_rows):
+    for pictures in split_pictures(views, reckoned=True, most_rows=most_rows):
         np.testing.assert_array_equal(pictures.sizes, views.sizes[views.subnet[pictures.pilots]])

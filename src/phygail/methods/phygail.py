@@ -73,7 +73,7 @@ class Phygail(SubnetMethod):
             self._late = LateBeliefs(self.policy.belief, delay_steps)
         commands = np.empty_like(views.positions)
         self._late.listen_to_others(views)
-        for pictures in split_pictures(views):
+        for pictures in split_pictures(views, reckoned=self.reckons):
             commands[pictures.pilots] = self._decide(pictures, self._late)[pictures.own]
         self._late.tell_others()
         return commands

@@ -8,6 +8,8 @@ import numpy as np
 
 from phygail.methods.base import SubnetMethod, register
 from phygail.methods.forces import go, repulsion
+from phygail.perception.noise import SensedViews
+from phygail.perception.pictures import split_pictures
 from phygail.perception.view import SubnetView, SubnetViews
 
 AGGREGATE_AFTER = 0.55  # of the width W, in steps: t_wait
@@ -49,6 +51,13 @@ class Sidr(SubnetMethod):
         mission = views.mission
         start = views.positions if aggregating(views) else views.means(views.positions)[views.subnet]
         return go(start, views.centers[views.subnet], mission.physics) + self._repulsion(views)
+
+    def act_late(self, views: SensedViews, delay_steps: int) -> np.ndarray:
+        """(n, 2) m/s where news is late: every UAV follows the rule in its own picture of its subnet."""
+        commands = np.empty_like(views.positions)
+        for pictures in split_pictures(views, reckoned=self.reckons):
+            commands[pictures.pilots] = self.act_all(pictures)[pictures.own]
+        return commands
 
     def _repulsion(self, view: SubnetView | SubnetViews) -> np.ndarray:
         if not self.rep:

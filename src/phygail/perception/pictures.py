@@ -1,8 +1,8 @@
 """Late news, all UAVs at once: the picture that each has of its subnet, and what each believes (METHODS 4.8, 8.4).
 
-A UAV knows itself now and the others as they were, put where they would be by now. So every UAV has a picture of its
-own, in which it decides for the whole subnet and flies its own part. Here a picture is a subnet of a `SubnetViews`:
-whatever decides for all subnets at once decides for all pictures at once.
+A UAV knows itself now and the others as they were, put where they would be by now if the rule reckons. So every UAV
+has a picture of its own, in which it decides for the whole subnet and flies its own part. Here a picture is a subnet of
+a `SubnetViews`: whatever decides for all subnets at once decides for all pictures at once.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Pictures(SubnetViews):
         return np.stack([self.own[picture], wreck], axis=1)
 
 
-def split_pictures(views: SensedViews, most_rows: int = MOST_ROWS) -> Iterator[Pictures]:
-    """The pictures of all UAVs, others where they are by now, in portions of about so many rows."""
-    by_now = views.seen_positions + views.age_s * views.seen_velocities
+def split_pictures(views: SensedViews, *, reckoned: bool, most_rows: int = MOST_ROWS) -> Iterator[Pictures]:
+    """The pictures of all UAVs in portions of about so many rows; `reckoned`: others as if they had flown on since."""
+    by_now = views.seen_positions + (views.age_s * views.seen_velocities if reckoned else 0.0)
     order = np.concatenate(views.rows)  # pilots of one subnet together: they share much
     portion = (np.cumsum(views.sizes[views.subnet[order]]) - 1) // most_rows
     for pilots in np.split(order, np.flatnonzero(np.diff(portion)) + 1):
