@@ -73,6 +73,7 @@ _add(
         },
         remarks=(
             FRESH,
+            "N = 20 is damaged up to 0.9: at 0.95 one UAV is left, with nobody to reach.",
             FEWER,
             "The paper's collision column is best explained as the capped contact rate (METHODS F4), which stands "
             "beside it; contacts per UAV count every time a pair comes closer than 10 m.",
