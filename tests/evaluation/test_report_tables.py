@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from phygail.config import InputError
-from phygail.evaluation.evidence import Evidence, cases_text, common_cases, load_evidence, weighed, weighed_mean
+from phygail.evaluation.evidence import NOTES, Evidence, cases_text, common_cases, load_evidence, weighed, weighed_mean
 from phygail.evaluation.experiment import Experiment, Leg
 from phygail.evaluation.report import heading
 from phygail.evaluation.report_tables import TABLES
 from phygail.evaluation.rows import COLUMNS, save_rows
 from phygail.evaluation.sensing_figure import sensing_figure
 from phygail.evaluation.summary import split_cases
+from phygail.files import write_text
 
 TOY = Experiment(
     "toy", "Toy", "?", (Leg("fast", ("sidr", "reach"), (100,), (0.25, 0.5), 2),),
@@ -153,6 +155,13 @@ def test_time_limits_and_errors_are_named(tmp_path):
         "sidr: 1 of 2 episodes carry the flag nonfinite",
         "sidr: 1 of 2 episodes met the time limit and are entered as failures",
     )
+
+
+def test_what_two_legs_say_of_a_setting_stands_once(tmp_path):
+    write_leg(tmp_path / "a", ROWS[:1])
+    few, fewer = "N=20, damage 0.1 has 2 distinct cases among 5", "N=20, damage 0.1 has 1 distinct cases among 2"
+    write_text(tmp_path / NOTES, json.dumps({"settings": {"a 20": [few], "b 20": [few], "c 20": [fewer]}}))
+    assert load_evidence(TOY, tmp_path).notes == (few, fewer)
 
 
 def test_a_folder_without_flights_says_what_to_run(tmp_path):

@@ -75,8 +75,8 @@ _add(
         remarks=(
             "Cost is wall time of all commands per alive UAV and step, on a machine that was not kept quiet.",
             "The map grows with the swarm at the density of 500 UAVs on 1,600 m.",
-            "Fewer cases where flights take minutes: phygail-paper thinks long, and center-fly ends in a crowd in which "
-            "nearly every pair is a link. At N = 10,000 neither was flown.",
+            "Fewer cases where flights take minutes: phygail-paper thinks long, and center-fly ends in a crowd in "
+            "which nearly every pair is a link. At N = 10,000 neither was flown.",
         ),
     )
 )

@@ -96,8 +96,7 @@ def _taken_note(folders: Iterable[str]) -> Iterable[str]:
 
 def _notes(folder: Path, rows: pl.DataFrame) -> Iterable[str]:
     known = read_notes(folder)
-    for lines in known["settings"].values():
-        yield from lines
+    yield from dict.fromkeys(line for lines in known["settings"].values() for line in lines)  # legs share settings
     flown = set(rows["method"].unique())
     for method, why in known["left_out"].items():
         if method not in flown:
