@@ -150,7 +150,7 @@ _add(
             for steps in range(6)
             for leg in (
                 Leg(f"fast-{steps}", ("phygail", "sidr"), LARGE, THREE, 50, sensing=Sensing(delay_steps=steps)),
-                Leg(f"policy-{steps}", PAPER_POLICY, LARGE, THREE, 50, FEWER_OF_POLICY, sensing=Sensing(0.0, steps)),
+                Leg(f"policy-{steps}", PAPER_POLICY, LARGE, THREE, 50, FEW, sensing=Sensing(delay_steps=steps)),
             )
         ),
         tables=("sensing",),
