@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ from phygail.methods.sidr import aggregating
 from phygail.models.gate_runtime import load_gates
 from phygail.perception.lost import Beliefs
 from phygail.perception.noise import SensedViews
-from phygail.perception.pictures import LateBeliefs, split_pictures
+from phygail.perception.pictures import LateBeliefs, decide_late
 from phygail.perception.view import SubnetView, SubnetViews
 from phygail.swarm.dynamics import project_speed
 from phygail.tensors import bundled
@@ -71,10 +72,8 @@ class Phygail(SubnetMethod):
             return self.act_all(views)
         if self._late is None:
             self._late = LateBeliefs(self.policy.belief, delay_steps)
-        commands = np.empty_like(views.positions)
         self._late.listen_to_others(views)
-        for pictures in split_pictures(views, reckoned=self.reckons):
-            commands[pictures.pilots] = self._decide(pictures, self._late)[pictures.own]
+        commands = decide_late(views, partial(self._decide, beliefs=self._late), reckoned=self.reckons)
         self._late.tell_others()
         return commands
 

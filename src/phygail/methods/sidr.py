@@ -9,7 +9,7 @@ import numpy as np
 from phygail.methods.base import SubnetMethod, register
 from phygail.methods.forces import go, repulsion
 from phygail.perception.noise import SensedViews
-from phygail.perception.pictures import split_pictures
+from phygail.perception.pictures import decide_late
 from phygail.perception.view import SubnetView, SubnetViews
 
 AGGREGATE_AFTER = 0.55  # of the width W, in steps: t_wait
@@ -54,10 +54,7 @@ class Sidr(SubnetMethod):
 
     def act_late(self, views: SensedViews, delay_steps: int) -> np.ndarray:
         """(n, 2) m/s where news is late: every UAV follows the rule in its own picture of its subnet."""
-        commands = np.empty_like(views.positions)
-        for pictures in split_pictures(views, reckoned=self.reckons):
-            commands[pictures.pilots] = self.act_all(pictures)[pictures.own]
-        return commands
+        return decide_late(views, self.act_all, reckoned=self.reckons)
 
     def _repulsion(self, view: SubnetView | SubnetViews) -> np.ndarray:
         if not self.rep:

@@ -8,7 +8,7 @@ a `SubnetViews`: whatever decides for all subnets at once decides for all pictur
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -65,6 +65,14 @@ def split_pictures(views: SensedViews, *, reckoned: bool, most_rows: int = MOST_
     portion = (np.cumsum(views.sizes[views.subnet[order]]) - 1) // most_rows
     for pilots in np.split(order, np.flatnonzero(np.diff(portion)) + 1):
         yield _draw(views, np.sort(pilots), by_now)
+
+
+def decide_late(views: SensedViews, decide: Callable[[Pictures], np.ndarray], *, reckoned: bool) -> np.ndarray:
+    """(n, 2) m/s: every UAV flies its own part of what `decide` ((R, 2) m/s for all rows) says in its own picture."""
+    commands = np.empty_like(views.positions)
+    for pictures in split_pictures(views, reckoned=reckoned):
+        commands[pictures.pilots] = decide(pictures)[pictures.own]
+    return commands
 
 
 def _draw(views: SensedViews, pilots: np.ndarray, by_now: np.ndarray) -> Pictures:
