@@ -27,6 +27,7 @@ class Physics:
     range_m: float = 120.0  # D_comm: two alive UAVs at most this far apart have a link
     speed_mps: float = 10.0  # v_max: limit of the Euclidean norm of the velocity
     step_s: float = 0.1  # duration of one control step
+    contact_m: float = CONTACT_M  # d_col: two alive UAVs closer than this are in contact
 
     @property
     def stride_m(self) -> float:
