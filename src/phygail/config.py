@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LINK_TOLERANCE_M = 1e-6  # a link is d <= range + this: a rigidly moved 120 m link must not break by rounding
+REFERENCE_RANGE_M = 120.0  # the paper's D_comm
 CONTACT_M = 10.0  # two alive UAVs closer than this are in contact
 CONTACT_TOLERANCE_M = 1e-6  # a contact is d < CONTACT_M - this
 SEPARATION_M = 10.0  # smallest distance between two UAVs of a fresh layout: no contacts at t = 0
@@ -33,3 +34,8 @@ class Physics:
     def stride_m(self) -> float:
         """The farthest a UAV can fly in one step."""
         return self.speed_mps * self.step_s
+
+    @property
+    def scale(self) -> float:
+        """This radio range over the paper's. A method's lengths are given at the paper's and grow with it."""
+        return self.range_m / REFERENCE_RANGE_M

@@ -1,4 +1,4 @@
-"""Keeping one's links while flying apart: velocities evened out along the strained edges of the subnets' trees."""
+"""Keeping one's links while flying apart: the nearest velocities under which no edge of a subnet's tree tears."""
 
 from __future__ import annotations
 
@@ -6,62 +6,79 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from phygail.groups import group_means
+from phygail.config import Physics
+from phygail.methods.link_projection import project_moves
 from phygail.perception.view import SubnetViews
-from phygail.swarm.links import FEW, join_sets, link_lengths
+from phygail.swarm.links import FEW, join_sets, label_subnets, link_lengths
 
-MARGIN_M = 1.0  # tree edges are held below the radio range by this much
-ROUNDS = 12  # of evening out
-ROUNDING_M = 1e-6  # an edge that grows by less does not grow
+MARGIN = 1.0 / 120.0  # of the radio range, by which tree edges are held below it
+GROWTH = 1e-6 / 120.0  # of the radio range: an edge that outgrows its limit by less does not: rounding decides nothing
 
 
 def keep_links(
     views: SubnetViews,
     wanted: np.ndarray,
-    base: np.ndarray,
     weight: np.ndarray | None = None,
     *,
-    margin_m: float = MARGIN_M,
-    rounds: int = ROUNDS,
+    margin: float = MARGIN,
+    only: np.ndarray | None = None,
 ) -> np.ndarray:
-    """(n, 2) m/s that keep every edge of the subnets' minimum spanning trees.
+    """(n, 2) m/s, the velocities nearest to `wanted` that keep every edge of the subnets' minimum spanning trees.
 
-    Where an edge would outgrow the radio range both ends get the mean of their velocities, again and again; a subnet
-    whose tree would tear even so flies `base`, a common velocity, in this step. With noisy positions a link may look
-    longer than the range; as long as it does not grow, that is no reason to stop. News of the others may be late: the
-    slack grows by what one of them may have flown since.
+    Nearest in the sum of weight times squared difference. An edge may grow up to the radio range less the margin; a
+    longer one may not grow. (With noisy positions a link may look longer than the range.) News of the others may be
+    late: the slack grows by what one of them may have flown since. UAVs that long edges do not join to a strained one
+    fly as they want.
 
     Args:
         views: All subnets.
-        wanted: (n, 2) m/s, within the speed limit. base: (n, 2) m/s, equal inside a subnet.
-        weight: (n,) positive, in the means; who moves together with a heavier one becomes as heavy. None: all alike.
-        margin_m: Slack below the radio range. rounds: At most.
+        wanted: (n, 2) m/s, within the speed limit.
+        weight: (n,) positive; the lighter end of a strained edge yields more. None: all alike.
+        margin: Slack below the radio range, as a share of it.
+        only: (n,) bool, rows whose velocities are asked for; others may come out as wanted. None: all.
     """
     physics = views.mission.physics
-    limit = physics.range_m - margin_m - physics.speed_mps * views.age_s
+    stride, limit = physics.stride_m, limit_m(physics, margin, views.age_s)
     tree = _strained_trees(views, wanted, limit)
-    if not len(tree):
-        return wanted
-    i, j = tree.T
     now = link_lengths(views.positions, tree)
-    velocities, heft = wanted, np.ones(len(wanted)) if weight is None else weight
-    for _ in range(rounds):
-        then = _next_lengths(views.positions, velocities, i, j, physics.step_s)
-        strained = (then > limit) & (then > now)
-        if not strained.any():
-            break
-        velocities, heft = _even_out(velocities, heft, i[strained], j[strained])
-    then = _next_lengths(views.positions, velocities, i, j, physics.step_s)
-    torn = np.zeros(views.count, dtype=bool)
-    torn[views.subnet[i[(then > physics.range_m) & (then > now + ROUNDING_M)]]] = True
-    return np.where(torn[views.subnet][:, None], base, velocities)
+    long = now > limit - 2.0 * stride  # others cannot outgrow the limit in one step
+    tree, now = tree[long], now[long]
+    most = np.maximum(limit, now)
+    then = _next_lengths(views.positions, wanted, *tree.T, physics.step_s)
+    strained = then > most + GROWTH * physics.range_m
+    if not strained.any():
+        return wanted
+    group, count = label_subnets(len(wanted), tree)
+    solved = np.zeros(count, dtype=bool)
+    solved[group[tree[strained, 0]]] = True
+    if only is not None:
+        asked = np.zeros(count, dtype=bool)
+        asked[group[only]] = True
+        solved &= asked
+    inside = solved[group[tree[:, 0]]]
+    if not inside.any():
+        return wanted
+    rows, ends = np.unique(tree[inside], return_inverse=True)
+    heft = np.ones(len(rows)) if weight is None else weight[rows]
+    moves = project_moves(
+        views.positions[rows] / stride, wanted[rows] / physics.speed_mps, heft, ends.reshape(-1, 2),
+        most[inside] / stride,
+    )  # fmt: skip
+    kept = wanted.copy()
+    kept[rows] = moves * physics.speed_mps
+    return kept
 
 
-def _strained_trees(views: SubnetViews, wanted: np.ndarray, limit_m: float) -> np.ndarray:
+def limit_m(physics: Physics, margin: float = MARGIN, age_s: float = 0.0) -> float:
+    """How long a tree edge may become, m."""
+    return physics.range_m - margin * physics.range_m - physics.speed_mps * age_s
+
+
+def _strained_trees(views: SubnetViews, wanted: np.ndarray, limit: float) -> np.ndarray:
     """(k, 2) int, the trees of the subnets of which a link would outgrow the limit; the others keep theirs anyway."""
     i, j = views.pairs.T
     then = _next_lengths(views.positions, wanted, i, j, views.mission.physics.step_s)
-    strained = (then > limit_m) & (then > link_lengths(views.positions, views.pairs))
+    strained = (then > limit) & (then > views.lengths)
     of_strained = np.isin(views.subnet[i], views.subnet[i[strained]])
     return minimum_tree(len(wanted), views.pairs[of_strained], views.lengths[of_strained])
 
@@ -81,16 +98,3 @@ def _next_lengths(positions: np.ndarray, velocities: np.ndarray, i: np.ndarray, 
     """(m,) m, lengths of the edges after one step."""
     ahead = positions + velocities * dt
     return np.hypot(*(ahead[i] - ahead[j]).T)
-
-
-def _even_out(velocities: np.ndarray, heft: np.ndarray, i: np.ndarray, j: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends of every edge get the weighted mean of their velocities (a UAV with several edges their mean)."""
-    n = len(velocities)
-    ends = np.concatenate([i, j])
-    pair = (heft[i, None] * velocities[i] + heft[j, None] * velocities[j]) / (heft[i] + heft[j])[:, None]
-    mean = np.tile(pair, (2, 1))
-    touched = np.zeros(n, dtype=bool)
-    touched[ends] = True
-    heavier = heft.copy()
-    np.maximum.at(heavier, ends, np.tile(np.maximum(heft[i], heft[j]), 2))
-    return np.where(touched[:, None], group_means(ends, mean, n), velocities), heavier

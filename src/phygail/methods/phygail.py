@@ -8,12 +8,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from phygail.config import REFERENCE_RANGE_M
 from phygail.groups import group_sums
 from phygail.methods.base import SubnetMethod, register
 from phygail.methods.forces import go
 from phygail.methods.links import keep_links
 from phygail.methods.policy import PolicyMethod
-from phygail.methods.sidr import aggregating
+from phygail.methods.sidr import LATE, aggregate
 from phygail.models.gate_runtime import load_gates
 from phygail.perception.lost import Beliefs
 from phygail.perception.noise import SensedViews
@@ -21,8 +22,6 @@ from phygail.perception.pictures import LateBeliefs, decide_late
 from phygail.perception.view import SubnetView, SubnetViews
 from phygail.swarm.dynamics import project_speed
 from phygail.tensors import bundled
-
-LATE = "late-phase"  # flag of a flight that needed the safety net
 
 
 @register
@@ -39,8 +38,8 @@ class Phygail(SubnetMethod):
     """v_i = v_max (speed_S toward c + sum of S (w_att - w_rep) unit(ghost - p_i)), links of the subnet kept.
 
     The gates read what a subnet knows about itself and each lost teammate (`perception.lost`). Two parts are not
-    learned: links of the subnet's tree are kept (`methods.links`), and from t >= 0.55 W on everybody flies to the
-    center, the late phase of METHODS 3.3; a flight that gets there carries the flag `late-phase`.
+    learned: links of the subnet's tree are kept (`methods.links`), and a subnet that would be late otherwise flies to
+    the center, the aggregation phase of METHODS 3.3; a flight that gets there carries the flag `late-phase`.
     """
 
     name = "phygail"
@@ -54,6 +53,7 @@ class Phygail(SubnetMethod):
         super().__init__(rng)
         file = Path(policy) if policy is not None else bundled(self.policy_name).with_suffix(".onnx")
         self.policy = load_gates(file.resolve())
+        self._margin = self.policy.belief.margin_m / REFERENCE_RANGE_M
         self._beliefs = Beliefs(self.policy.belief)
         self._late: LateBeliefs | None = None
 
@@ -61,15 +61,10 @@ class Phygail(SubnetMethod):
         return self.act_all(view.alone())
 
     def act_all(self, views: SubnetViews) -> np.ndarray:
-        if aggregating(views):
-            self.flag = LATE
-            return go(views.positions, views.centers[views.subnet], views.mission.physics)
         return self._decide(views, self._beliefs)
 
     def act_late(self, views: SensedViews, delay_steps: int) -> np.ndarray:
         """(n, 2) m/s where news is late: every UAV decides in its own picture of its subnet (`perception.pictures`)."""
-        if aggregating(views):
-            return self.act_all(views)
         if self._late is None:
             self._late = LateBeliefs(self.policy.belief, delay_steps)
         self._late.listen_to_others(views)
@@ -85,7 +80,9 @@ class Phygail(SubnetMethod):
         base = (speed[:, None] * go(views.means(views.positions), views.centers, physics))[views.subnet]
         wanted = project_speed(base + physics.speed_mps * pull, physics.speed_mps)
         heft = ease[views.subnet] + np.minimum(np.hypot(pull[:, 0], pull[:, 1]), 1.0)
-        return keep_links(views, wanted, base, heft, margin_m=self.policy.belief.margin_m)
+        commands, late = aggregate(views, keep_links(views, wanted, heft, margin=self._margin, only=views.asked))
+        self.flag = LATE if late else self.flag
+        return commands
 
     def tell(self, member: int) -> np.ndarray | None:
         return self._beliefs.tell(member)

@@ -11,22 +11,23 @@ from phygail.groups import group_sums
 from phygail.methods.base import SubnetMethod, register
 from phygail.methods.forces import go
 from phygail.methods.links import keep_links
-from phygail.methods.sidr import aggregating
+from phygail.methods.sidr import LATE, aggregate
 from phygail.perception.view import SubnetView, SubnetViews
 from phygail.swarm.dynamics import project_speed
 
 
 @dataclass(frozen=True)
 class ReachConstants:
-    """All our own choice, tuned on seeds of their own and frozen (docs/methods/reach.md)."""
+    """All our own choice, tuned on seeds of their own and frozen (docs/methods/reach.md).
+
+    Lengths hold for a radio range of 120 m; for another one they are scaled (`Physics.scale`).
+    """
 
     gain: float = 60.0  # pull of a spot at radio range, in units of v_max, when everybody has survived
-    fade_steps: float = 160.0  # the pull falls linearly to zero over this many steps
+    fade_m: float = 160.0  # the pull falls linearly to zero while a UAV could fly this far
     decay_m: float = 90.0  # a spot this much farther pulls e times less
     horizon_m: float = 260.0  # spots farther than this do not pull
     silent_margin_m: float = 1.0  # after t = 0 a spot counts as silent once it is this far inside the radio range
-    link_margin_m: float = 1.0  # tree edges are held below the radio range by this much
-    link_rounds: int = 12  # rounds of averaging the velocities at both ends of a strained edge
 
 
 @register
@@ -53,11 +54,11 @@ class Reach(SubnetMethod):
 
     def act_all(self, views: SubnetViews) -> np.ndarray:
         physics = views.mission.physics
-        if aggregating(views):
-            return go(views.positions, views.centers[views.subnet], physics)
         base = go(views.means(views.positions), views.centers, physics)[views.subnet]
         wanted = project_speed(base + physics.speed_mps * self._pulls(views), physics.speed_mps)
-        return keep_links(views, wanted, base, margin_m=self.constants.link_margin_m, rounds=self.constants.link_rounds)
+        commands, late = aggregate(views, keep_links(views, wanted))
+        self.flag = LATE if late else self.flag
+        return commands
 
     def tell(self, member: int) -> np.ndarray | None:
         return None if self._silent is None else self._silent[member].copy()
@@ -68,11 +69,11 @@ class Reach(SubnetMethod):
 
     def _pulls(self, views: SubnetViews) -> np.ndarray:
         """(n, 2) A times the sum of pulls on each UAV, in units of v_max."""
-        constants, reach = self.constants, views.mission.physics.range_m
+        constants, physics = self.constants, views.mission.physics
         rows, spots, distance = self._near_spots(views)
         silent = self._listen(views, rows, spots, distance)
         label = views.subnet[rows]
-        open_spot = ~silent[label, spots] & (distance < constants.horizon_m)
+        open_spot = ~silent[label, spots] & (distance < constants.horizon_m * physics.scale)
         rows, spots, distance, label = (a[open_spot] for a in (rows, spots, distance, label))
         # The nearest member of each subnet answers for a spot; ties go to the lowest row.
         order = np.lexsort((rows, distance, spots, label))
@@ -80,8 +81,9 @@ class Reach(SubnetMethod):
         first = order[np.flatnonzero(np.diff(key, prepend=-1))]
         rows, spots, distance, label = (a[first] for a in (rows, spots, distance, label))
         survival = (views.sizes + 0.5) / (views.sizes + silent.sum(axis=1) + 1.0)
-        fade = max(0.0, 1.0 - views.step / constants.fade_steps)
-        strength = constants.gain * survival[label] ** 2 * fade * np.exp(-(distance - reach) / constants.decay_m)
+        fade = max(0.0, 1.0 - views.step * physics.stride_m / (constants.fade_m * physics.scale))
+        decay = np.exp(-(distance - physics.range_m) / (constants.decay_m * physics.scale))
+        strength = constants.gain * survival[label] ** 2 * fade * decay
         pull = strength[:, None] * (views.roster[spots] - views.positions[rows]) / np.maximum(distance, 1e-9)[:, None]
         return group_sums(rows, pull, len(views.positions))
 
@@ -89,7 +91,8 @@ class Reach(SubnetMethod):
         """(row, roster index, m) of every spot of an absent teammate near a UAV."""
         if self._spots is None or not np.array_equal(self._spots.data, views.roster):
             self._spots = cKDTree(views.roster)
-        radius = max(self.constants.horizon_m, views.mission.physics.range_m)
+        physics = views.mission.physics
+        radius = max(self.constants.horizon_m * physics.scale, physics.range_m)
         found = cKDTree(views.positions).sparse_distance_matrix(self._spots, radius, output_type="ndarray")
         member_of = np.full(len(views.roster), -1)
         member_of[views.members] = views.subnet
@@ -106,7 +109,8 @@ class Reach(SubnetMethod):
         if views.step == 0:
             rows, spots = views.damaged_in_range.T  # radio tells them, however noisy the positions are
         else:
-            near = distance <= views.mission.physics.range_m - self.constants.silent_margin_m
+            physics = views.mission.physics
+            near = distance <= physics.range_m - self.constants.silent_margin_m * physics.scale
             rows, spots = rows[near], spots[near]
         silent[views.subnet[rows], spots] = True
         silent[views.subnet, views.members] = False

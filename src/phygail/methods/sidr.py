@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from phygail.methods.base import SubnetMethod, register
@@ -12,26 +10,37 @@ from phygail.perception.noise import SensedViews
 from phygail.perception.pictures import decide_late
 from phygail.perception.view import SubnetView, SubnetViews
 
-AGGREGATE_AFTER = 0.55  # of the width W, in steps: t_wait
+LATE = "late-phase"  # flag of a flight that needed the aggregation phase
 
 
-def aggregating(view: SubnetView | SubnetViews) -> bool:
-    """Whether the late aggregation phase has begun (t >= t_wait).
+def aggregating(views: SubnetViews) -> np.ndarray:
+    """(count,) bool, the subnets that fly to the center, every member by itself: the aggregation phase (METHODS 3.3).
 
-    Two hollow subnets can both be centered on c without touching (1 of 30 cases at N=100); after t_wait everybody
-    flies to c individually, which always ends in one network.
+    A subnet begins when its farthest member needs all the remaining steps but one to come within R/2 of the center.
+    Then everybody is there when the budget ends, and the network is one (docs/concepts.md has the proof).
     """
-    return view.step >= aggregation_step(view.mission.width_m)
+    physics, remaining = views.mission.physics, views.mission.budget_steps - views.step
+    away = views.positions - views.centers[views.subnet]
+    far = np.hypot(away[:, 0], away[:, 1]) - physics.range_m / 2
+    # One step in hand: until the next decision the farthest may fly outward. Rounding must not cost another one.
+    urgent = far > (remaining - 2) * physics.stride_m - 1e-9 * physics.range_m
+    late = np.zeros(views.count, dtype=bool)
+    late[views.subnet[urgent]] = True
+    return late
 
 
-def aggregation_step(width_m: float) -> int:
-    """The first step of the late phase on a map of this width."""
-    return math.ceil(AGGREGATE_AFTER * width_m - 1e-9)  # 0.55 * 400 is 220.00000000000003 in floating point
+def aggregate(views: SubnetViews, commands: np.ndarray) -> tuple[np.ndarray, bool]:
+    """The commands ((n, 2) m/s) with those of aggregating subnets replaced, and whether there were any."""
+    late = aggregating(views)
+    if not late.any():
+        return commands, False
+    to_center = go(views.positions, views.centers[views.subnet], views.mission.physics)
+    return np.where(late[views.subnet][:, None], to_center, commands), True
 
 
 @register
 class Sidr(SubnetMethod):
-    """v_i = u_S + rep_i with u_S = go(g_S -> c), g_S the subnet's centroid; after t_wait v_i = go(p_i -> c) + rep_i."""
+    """v_i = u_S + rep_i with u_S = go(g_S -> c), g_S the subnet's centroid; at last v_i = go(p_i -> c) + rep_i."""
 
     name = "sidr"
     summary = "every subnet flies as a block toward the shared center (Chen et al. 2020)"
@@ -42,21 +51,19 @@ class Sidr(SubnetMethod):
         self.rep = rep
 
     def act(self, view: SubnetView) -> np.ndarray:
-        mission = view.mission
-        start = view.positions if aggregating(view) else view.positions.mean(axis=0, keepdims=True)
-        base = np.broadcast_to(go(start, mission.center, mission.physics), view.positions.shape)
-        return base + self._repulsion(view)
+        return self.act_all(view.alone())
 
     def act_all(self, views: SubnetViews) -> np.ndarray:
-        mission = views.mission
-        start = views.positions if aggregating(views) else views.means(views.positions)[views.subnet]
-        return go(start, views.centers[views.subnet], mission.physics) + self._repulsion(views)
+        base = go(views.means(views.positions), views.centers, views.mission.physics)[views.subnet]
+        base, late = aggregate(views, base)
+        self.flag = LATE if late else self.flag
+        return base + self._repulsion(views)
 
     def act_late(self, views: SensedViews, delay_steps: int) -> np.ndarray:
         """(n, 2) m/s where news is late: every UAV follows the rule in its own picture of its subnet."""
         return decide_late(views, self.act_all, reckoned=self.reckons)
 
-    def _repulsion(self, view: SubnetView | SubnetViews) -> np.ndarray:
+    def _repulsion(self, view: SubnetViews) -> np.ndarray:
         if not self.rep:
             return np.zeros_like(view.positions)
         return repulsion(view.positions, view.pairs, view.lengths, view.members)

@@ -46,7 +46,7 @@ class EncoderSpec:
 class GraphEncoder(nn.Module):
     """Node encoder [x, type embedding] -> h0, then L rounds of messages; one embedding per receiver."""
 
-    def __init__(self, spec: EncoderSpec = EncoderSpec()) -> None:  # noqa: B008 (frozen: sharing it is safe)
+    def __init__(self, spec: EncoderSpec = EncoderSpec()) -> None:
         super().__init__()
         self.spec = spec
         self.node_type = nn.Embedding(spec.types, TYPE_WIDTH)

@@ -21,7 +21,7 @@ SURE = np.float32(1e9)  # depth of a lost teammate that was silent at t = 0, whe
 LARGEST = 30.0  # exponent: beyond it a teammate is gone
 DEEPEST = 3.0  # the greatest depth a feature shows
 MOST_MEMBERS = 20  # a larger subnet looks like one of 20, the largest trained with
-CLOCK_M = 200.0  # unit of the clock: meters flown at full speed
+CLOCK_M = 200.0  # unit of the clock: meters flown at full speed, for a radio range of 120 m
 LONGEST = 3.0  # the greatest clock a feature shows
 EDGE_FEATURES = (
     "(d - R)+ / R", "-ln survival", "depth", "clock", "ln members / 3", "cos to center", "ln(1 + subnet to c / R)",
@@ -33,6 +33,8 @@ ANCHOR_FEATURES = ("-ln survival", "clock", "ln members / 3", "ln(1 + subnet to 
 @dataclass(frozen=True)
 class BeliefSpec:
     """How a subnet thinks about lost teammates. The first five are learned (`training.evolve`).
+
+    Lengths hold for a radio range of 120 m; for another one they are scaled (`Physics.scale`).
 
     Attributes:
         drift: Speed of ghosts toward the center over v_max.
@@ -50,9 +52,9 @@ class BeliefSpec:
     horizon_m: float = 240.0
     margin_m: float = 1.0
 
-    def vector(self) -> np.ndarray:
-        """(7,) in the order of the fields."""
-        return np.array(astuple(self))
+    def vector(self, scale: float = 1.0) -> np.ndarray:
+        """(7,) in the order of the fields, lengths times `scale`."""
+        return np.array(astuple(self)) * np.array([1.0, scale, 1.0, 1.0, 1.0, scale, scale])
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +128,11 @@ class Beliefs:
         physics = views.mission.physics
         return physics.speed_mps * physics.step_s * self.spec.drift * steps
 
+    def _horizon_m(self, views: SubnetViews) -> float:
+        """How far a ghost may be from the nearest member to be seen."""
+        physics = views.mission.physics
+        return max(self.spec.horizon_m * physics.scale, physics.range_m)
+
     def _places(self, views: SubnetViews, subnet: np.ndarray, spot: np.ndarray) -> np.ndarray:
         """(k, 2) m, the ghosts of these roster entries as these subnets ((k,) each) see them."""
         if _agreed(views):
@@ -152,7 +159,7 @@ class Beliefs:
 
     def _nearest(self, views: SubnetViews, depths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """(subnet, roster index, row, m): the nearest member of each subnet to each ghost that may be alive."""
-        horizon = max(self.spec.horizon_m, views.mission.physics.range_m)
+        horizon = self._horizon_m(views)
         if not _agreed(views):
             each = [self._of_one(views, depths, label, horizon) for label in range(views.count)]
             return tuple(np.concatenate(parts) for parts in zip(*each, strict=True))  # type: ignore[return-value]  # four
@@ -198,8 +205,8 @@ class Beliefs:
             row, wreck = views.damaged_in_range.T  # radio tells them, however noisy the positions are
             depths[views.subnet[row], wreck] = SURE
             return
-        sigma = spec.sigma_m + spec.sigma_rate * physics.speed_mps * physics.step_s * views.step
-        depth = ((physics.range_m - spec.margin_m - distance) / sigma).astype(np.float32)
+        sigma = spec.sigma_m * physics.scale + spec.sigma_rate * physics.speed_mps * physics.step_s * views.step
+        depth = ((physics.range_m - spec.margin_m * physics.scale - distance) / sigma).astype(np.float32)
         depths[subnet, spot] = np.maximum(depths[subnet, spot], depth)
 
     def _weights(self, views: SubnetViews, depths: np.ndarray) -> np.ndarray:
@@ -223,7 +230,7 @@ class Beliefs:
         reach, stride = physics.range_m, physics.speed_mps * physics.step_s
         home = views.centers - views.means(views.positions)
         away = np.hypot(home[:, 0], home[:, 1])
-        clock = np.full(views.count, min(views.step * stride / CLOCK_M, LONGEST))
+        clock = np.full(views.count, min(views.step * stride / (CLOCK_M * physics.scale), LONGEST))
         share = np.log(views.sizes / (survival * len(views.roster)))
         anchors = np.stack(
             [

@@ -44,6 +44,12 @@ class Pictures(SubnetViews):
         """(count,) int, the row of each picture that shows its pilot."""
         return np.flatnonzero(self.shown == self.pilots[self.subnet])
 
+    @property
+    def asked(self) -> np.ndarray:
+        asked = np.zeros(len(self.shown), dtype=bool)
+        asked[self.own] = True
+        return asked
+
     @cached_property
     def centers(self) -> np.ndarray:
         return self.source.centers[self.source.subnet[self.pilots]]
@@ -153,7 +159,7 @@ class LateBeliefs(Beliefs):
 
         So the two members nearest to a ghost are searched once; in each picture one of them or its pilot is nearest.
         """
-        horizon = max(self.spec.horizon_m, views.mission.physics.range_m)
+        horizon = self._horizon_m(views)
         starts = np.searchsorted(views.subnet, pictures)
         rows = views.shown[starts[0] : starts[0] + views.sizes[pictures[0]]]
         believed = depths[pictures] < SURE

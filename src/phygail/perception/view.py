@@ -148,6 +148,11 @@ class SubnetViews:
         """(count, 2) m, the center as every subnet knows it: `mission.center`, unless sensing is noisy."""
         return np.broadcast_to(self.mission.center, (self.count, 2))
 
+    @property
+    def asked(self) -> np.ndarray | None:
+        """(n,) bool, the rows whose commands will be flown; None: all."""
+        return None
+
     @cached_property
     def sizes(self) -> np.ndarray:
         """(count,) int, members per subnet."""

@@ -24,10 +24,9 @@ import safetensors.numpy
 from phygail import __version__
 from phygail.config import InputError
 from phygail.files import make_folder, read_text, whole_file, write_text
-from phygail.methods.sidr import aggregation_step
 from phygail.models.gate_export import save_gates
 from phygail.rng import generator
-from phygail.swarm.scenario import Scenario, draw_scenario
+from phygail.swarm.scenario import draw_scenario
 from phygail.training.clone_reach import REACH_BELIEF, clone_reach
 from phygail.training.curves import Panel, draw_curves
 from phygail.training.evolve import Search
@@ -141,7 +140,7 @@ def evolve(run: EvolveRun, *, until: int | None = None, workers: int = 1, tensor
     with pool, live(search.generation, last, _headline) as show:
         while search.generation < last:
             begun = time.perf_counter()
-            worlds = [make_world(scenario) for scenario in draw_worlds(config.worlds, config.seed, search.generation)]
+            worlds = [World.of(scenario) for scenario in draw_worlds(config.worlds, config.seed, search.generation)]
             handicap = _fly(run.genome, _still(run.genome), worlds) + config.handicap
             candidates = search.ask()
             flights = list(pool.map(partial(_fly, run.genome, worlds=worlds), [*candidates, search.mean]))
@@ -174,13 +173,8 @@ def validation_cells(config: EvolveConfig) -> list[list[World]]:
         for ratio in config.validation_damage:
             keys = [(size, round(1000 * ratio), case) for case in range(config.validation_cases)]
             drawn = [draw_scenario(size, ratio, generator(VALIDATION_SEED, "validation", *key)) for key in keys]
-            cells.append([make_world(scenario) for scenario in drawn])
+            cells.append([World.of(scenario) for scenario in drawn])
     return cells
-
-
-def make_world(scenario: Scenario) -> World:
-    """A scenario for the compiled loop; the late phase starts as in `methods.phygail`."""
-    return World.of(scenario, aggregation_step(scenario.width_m))
 
 
 def _validate(run: EvolveRun, cells: Sequence[list[World]], clone: np.ndarray, pool: ThreadPoolExecutor) -> Entry:

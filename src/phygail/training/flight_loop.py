@@ -12,7 +12,17 @@ import numba
 import numpy as np
 
 from phygail.config import LINK_TOLERANCE_M
-from phygail.methods.links import ROUNDING_M, ROUNDS
+from phygail.methods.link_projection import (
+    CENTERING,
+    FIRST_GAP,
+    GAP,
+    LIGHTEST,
+    MOST_ITERATIONS,
+    SMALLEST,
+    SMALLEST_SLACK,
+    TO_THE_WALL,
+)
+from phygail.methods.links import GROWTH
 from phygail.models.gates import (
     ANCHOR_INPUTS,
     ANCHOR_OUTPUTS,
@@ -21,7 +31,7 @@ from phygail.models.gates import (
     EDGE_OUTPUTS,
     STRENGTH_LIMITS,
 )
-from phygail.perception.lost import CLOCK_M, DEEPEST, LARGEST, LONGEST, MOST_MEMBERS, NEVER, SURE
+from phygail.perception.lost import DEEPEST, LARGEST, LONGEST, MOST_MEMBERS, NEVER, SURE
 
 _FAR = 1e18  # m^2
 _CERTAIN = -12.0  # exponent below which a belief is one to 1e-5
@@ -103,7 +113,7 @@ def episode(spots, roster, alive, center, numbers, spec, ew1, eb1, ew2, eb2, aw1
     purpose: with one function per stage the same flights took 10 to 15 % more time.
     """
     n, total = len(spots), len(roster)
-    reach, stride, late, budget = numbers[0], numbers[1], numbers[2], int(numbers[3])
+    reach, stride, clock_m, budget = numbers[0], numbers[1], numbers[2], int(numbers[3])
     drift, sigma0, sigma_rate, depth_half, depth_scale, horizon, margin = spec
     x, ghost = spots.copy(), roster.copy()
     depth = np.full((n, total), NEVER, dtype=np.float32)
@@ -126,9 +136,6 @@ def episode(spots, roster, alive, center, numbers, spec, ew1, eb1, ew2, eb2, aw1
             trace[t] = x
         if count == 1 or t == budget:
             return t
-        if t >= late:
-            _go_home(x, center, stride)
-            continue
         if t > 0:
             _go_home(ghost, center, stride * drift)
         for k in range(total):
@@ -187,7 +194,7 @@ def episode(spots, roster, alive, center, numbers, spec, ew1, eb1, ew2, eb2, aw1
             survival = (m + 0.5) / (m + ruled_out + 1.0)
             away = math.hypot(center[0] - gx, center[1] - gy)
             log_s, log_m = -math.log(survival), math.log(min(m, MOST_MEMBERS)) / 3.0
-            clock, far = min(t * stride / CLOCK_M, LONGEST), math.log1p(away / reach)
+            clock, far = min(t * stride / clock_m, LONGEST), math.log1p(away / reach)
             share = math.log(m / (survival * total))
             facts[0], facts[1], facts[2], facts[3], facts[4] = log_s, clock, log_m, far, share
             _gates(facts, aw1, ab1, aw2, ab2, hidden, anchor)
@@ -218,7 +225,17 @@ def episode(spots, roster, alive, center, numbers, spec, ew1, eb1, ew2, eb2, aw1
                     vx, vy = vx / size, vy / size
                 move[i, 0], move[i, 1] = vx, vy
                 mass[i] = ease + min(math.hypot(pull[i, 0], pull[i, 1]), 1.0)
-            _keep_links(x, members[:m], move, mass, bx, by, reach, margin, stride)
+            farthest = 0.0
+            for a in range(m):
+                i = members[a]
+                farthest = max(farthest, math.hypot(x[i, 0] - center[0], x[i, 1] - center[1]))
+            if farthest - reach / 2 > (budget - t - 2) * stride - 1e-9 * reach:  # aggregation phase
+                for a in range(m):
+                    i = members[a]
+                    dx, dy = _toward(x[i, 0], x[i, 1], center[0], center[1], stride)
+                    move[i, 0], move[i, 1] = dx / stride, dy / stride
+            else:
+                _keep_links(x, members[:m], move, mass, reach, margin, stride)
         for i in range(n):
             x[i, 0] += move[i, 0] * stride
             x[i, 1] += move[i, 1] * stride
@@ -252,41 +269,147 @@ def _tree(x, members):
 
 
 @numba.njit(cache=True)
-def _keep_links(x, members, move, mass, bx, by, reach, margin, stride):
-    """Even out the velocities along strained edges of the subnet's tree; who reaches out weighs more."""
+def _keep_links(x, members, move, mass, reach, margin, stride):
+    """`methods.links.keep_links` for one subnet: moves (in strides) that let no edge of its tree outgrow its limit."""
     if len(members) == 1:
         return
     left, right, length = _tree(x, members)
-    sums, degree, heavier = np.zeros((len(x), 2)), np.zeros(len(x)), mass.copy()
-    for turn in range(ROUNDS + 1):
-        strained, torn = False, False
-        for i in members:
-            sums[i] = 0.0
-            degree[i] = 0.0
+    limit = reach - margin
+    group, strained = np.arange(len(x)), np.zeros(len(x), dtype=np.bool_)
+    for e in range(len(left)):  # Prim's order: the right end is in the tree already
+        if length[e] > limit - 2.0 * stride:
+            group[left[e]] = group[right[e]]
+    for e in range(len(left)):
+        i, j = left[e], right[e]
+        then = math.hypot(
+            x[i, 0] - x[j, 0] + (move[i, 0] - move[j, 0]) * stride,
+            x[i, 1] - x[j, 1] + (move[i, 1] - move[j, 1]) * stride,
+        )
+        if length[e] > limit - 2.0 * stride and then > max(limit, length[e]) + GROWTH * reach:
+            strained[group[i]] = True
+    for root in members:
+        if group[root] != root or not strained[root]:
+            continue
+        nodes, parent, most = [root], [0], [0.0]
+        place = {root: 0}
         for e in range(len(left)):
-            i, j = left[e], right[e]
-            then = math.hypot(
-                x[i, 0] - x[j, 0] + (move[i, 0] - move[j, 0]) * stride,
-                x[i, 1] - x[j, 1] + (move[i, 1] - move[j, 1]) * stride,
-            )
-            torn = torn or (then > reach and then > length[e] + ROUNDING_M)
-            if then > reach - margin and then > length[e]:
-                strained = True
-                both = mass[i] + mass[j]
-                for axis in range(2):
-                    mean = (mass[i] * move[i, axis] + mass[j] * move[j, axis]) / both
-                    sums[i, axis] += mean
-                    sums[j, axis] += mean
-                degree[i] += 1.0
-                degree[j] += 1.0
-                top = max(mass[i], mass[j])
-                heavier[i], heavier[j] = max(heavier[i], top), max(heavier[j], top)
-        if turn == ROUNDS and torn:
-            for i in members:
-                move[i, 0], move[i, 1] = bx, by
-        if turn == ROUNDS or not strained:
-            return
-        for i in members:
-            mass[i] = heavier[i]
-            if degree[i] > 0:
-                move[i, 0], move[i, 1] = sums[i, 0] / degree[i], sums[i, 1] / degree[i]
+            if group[left[e]] == root and left[e] != root:
+                place[left[e]] = len(nodes)
+                nodes.append(left[e])
+                parent.append(place[right[e]])
+                most.append(max(limit, length[e]) / stride)
+        _project(x, np.array(nodes), np.array(parent), np.array(most), move, mass, stride)
+
+
+@numba.njit(cache=True)
+def _slack(vx, vy, limit):
+    return max((limit * limit - vx * vx - vy * vy) / (2.0 * limit), SMALLEST_SLACK)
+
+
+@numba.njit(cache=True)
+def _way(slack, slope, curve):
+    return 2.0 * slack / max(slope + math.sqrt(slope * slope + 2.0 * curve * slack), SMALLEST)
+
+
+@numba.njit(cache=True)
+def _project(x, nodes, parent, limit, move, mass, stride):
+    """`methods.link_projection.project_moves` for one tree: node a > 0 hangs on parent[a] < a by an edge of limit[a].
+
+    The same iterations; only Newton's system is solved from the leaves to the root and back.
+    """
+    k = len(nodes)
+    p, w, u, h = np.empty((k, 2)), np.empty((k, 2)), np.empty((k, 2)), np.empty(k)
+    heaviest = 0.0
+    for a in range(k):
+        heaviest = max(heaviest, mass[nodes[a]])
+    mx, my = 0.0, 0.0
+    for a in range(k):
+        i = nodes[a]
+        h[a] = max(mass[i] / heaviest, LIGHTEST)
+        for axis in range(2):
+            p[a, axis], w[a, axis] = x[i, axis] / stride, move[i, axis]
+        mx, my = mx + p[a, 0] / k, my + p[a, 1] / k
+    far = 0.0
+    for a in range(k):
+        far = max(far, math.hypot(p[a, 0] - mx, p[a, 1] - my))
+    v, slack, room, y, z = np.zeros((k, 2)), np.ones(k), np.ones(k), np.zeros(k), np.empty(k)
+    for a in range(k):
+        u[a, 0], u[a, 1] = -0.5 * (p[a, 0] - mx) / far, -0.5 * (p[a, 1] - my) / far
+        room[a] = _slack(u[a, 0], u[a, 1], 1.0)
+        z[a] = FIRST_GAP / room[a]
+    for a in range(1, k):
+        b = parent[a]
+        for axis in range(2):
+            v[a, axis] = p[a, axis] - p[b, axis] + u[a, axis] - u[b, axis]
+        slack[a] = _slack(v[a, 0], v[a, 1], limit[a])
+        y[a] = FIRST_GAP / slack[a]
+    d, r, dx = np.empty((k, 3)), np.empty((k, 2)), np.empty((k, 2))
+    c, dy, dz, out = np.empty((k, 3)), np.zeros(k), np.empty(k), np.zeros(k)
+    centering = CENTERING[0]
+    for _ in range(MOST_ITERATIONS):
+        gap = 0.0
+        for a in range(k):
+            gap += room[a] * z[a] + (slack[a] * y[a] if a else 0.0)
+        gap /= 2 * k - 1
+        if gap <= GAP:
+            break
+        tau = centering * gap
+        for a in range(k):
+            tight, press = z[a] / room[a], tau / room[a]
+            d[a, 0], d[a, 1] = h[a] + z[a] + tight * u[a, 0] ** 2, tight * u[a, 0] * u[a, 1]
+            d[a, 2] = h[a] + z[a] + tight * u[a, 1] ** 2
+            for axis in range(2):
+                r[a, axis] = h[a] * (w[a, axis] - u[a, axis]) - press * u[a, axis]
+        for a in range(1, k):
+            b, gx, gy = parent[a], v[a, 0] / limit[a], v[a, 1] / limit[a]
+            stiff, bend, pull = y[a] / slack[a], y[a] / limit[a], tau / slack[a]
+            c[a, 0], c[a, 1], c[a, 2] = bend + stiff * gx * gx, stiff * gx * gy, bend + stiff * gy * gy
+            for part in range(3):
+                d[a, part] += c[a, part]
+                d[b, part] += c[a, part]
+            r[a, 0], r[a, 1] = r[a, 0] - pull * gx, r[a, 1] - pull * gy
+            r[b, 0], r[b, 1] = r[b, 0] + pull * gx, r[b, 1] + pull * gy
+        for a in range(k - 1, 0, -1):  # leaves first
+            b = parent[a]
+            det = d[a, 0] * d[a, 2] - d[a, 1] ** 2
+            i00, i01, i11 = d[a, 2] / det, -d[a, 1] / det, d[a, 0] / det
+            e00, e01 = c[a, 0] * i00 + c[a, 1] * i01, c[a, 0] * i01 + c[a, 1] * i11
+            e10, e11 = c[a, 1] * i00 + c[a, 2] * i01, c[a, 1] * i01 + c[a, 2] * i11
+            d[b, 0] -= e00 * c[a, 0] + e01 * c[a, 1]
+            d[b, 1] -= e00 * c[a, 1] + e01 * c[a, 2]
+            d[b, 2] -= e10 * c[a, 1] + e11 * c[a, 2]
+            r[b, 0] += e00 * r[a, 0] + e01 * r[a, 1]
+            r[b, 1] += e10 * r[a, 0] + e11 * r[a, 1]
+        for a in range(k):  # the root first
+            if a:
+                b = parent[a]
+                r[a, 0] += c[a, 0] * dx[b, 0] + c[a, 1] * dx[b, 1]
+                r[a, 1] += c[a, 1] * dx[b, 0] + c[a, 2] * dx[b, 1]
+            det = d[a, 0] * d[a, 2] - d[a, 1] ** 2
+            dx[a, 0] = (d[a, 2] * r[a, 0] - d[a, 1] * r[a, 1]) / det
+            dx[a, 1] = (d[a, 0] * r[a, 1] - d[a, 1] * r[a, 0]) / det
+        most = 1e300
+        for a in range(k):
+            across = u[a, 0] * dx[a, 0] + u[a, 1] * dx[a, 1]
+            dz[a] = tau / room[a] - z[a] + z[a] / room[a] * across
+            most = min(most, _way(room[a], across, dx[a, 0] ** 2 + dx[a, 1] ** 2), z[a] / max(-dz[a], SMALLEST))
+            if a:
+                b = parent[a]
+                gx, gy = dx[a, 0] - dx[b, 0], dx[a, 1] - dx[b, 1]
+                out[a] = (v[a, 0] * gx + v[a, 1] * gy) / limit[a]
+                dy[a] = tau / slack[a] - y[a] + y[a] / slack[a] * out[a]
+                most = min(most, _way(slack[a], out[a], (gx * gx + gy * gy) / limit[a]), y[a] / max(-dy[a], SMALLEST))
+        step = min(1.0, TO_THE_WALL * most)
+        for a in range(k):
+            for axis in range(2):
+                u[a, axis] += step * dx[a, axis]
+            z[a] += step * dz[a]
+            y[a] += step * dy[a]
+            room[a] = _slack(u[a, 0], u[a, 1], 1.0)
+        for a in range(1, k):
+            for axis in range(2):
+                v[a, axis] = p[a, axis] - p[parent[a], axis] + u[a, axis] - u[parent[a], axis]
+            slack[a] = _slack(v[a, 0], v[a, 1], limit[a])
+        centering = CENTERING[1] if step > 0.9 else (CENTERING[0] if step > 0.5 else CENTERING[2])
+    for a in range(k):
+        move[nodes[a], 0], move[nodes[a], 1] = u[a, 0], u[a, 1]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phygail.models.gates import GateShape
-from phygail.perception.lost import BeliefSpec
+from phygail.perception.lost import CLOCK_M, BeliefSpec
 from phygail.swarm.scenario import Scenario
 from phygail.training.flight_loop import episode
 
@@ -21,7 +21,8 @@ class World:
 
     Attributes:
         spots: (n, 2) m, of the alive. roster: (N, 2) m. alive: (n,) int, roster indices. center: (2,) m.
-        numbers: (4,) radio range (m), stride (m), start of the late phase (step), budget (steps).
+        numbers: (4,) radio range (m), stride (m), unit of the clock (m), budget (steps).
+        scale: Radio range over the paper's.
     """
 
     spots: np.ndarray
@@ -29,16 +30,17 @@ class World:
     alive: np.ndarray
     center: np.ndarray
     numbers: np.ndarray
+    scale: float
 
     @classmethod
-    def of(cls, scenario: Scenario, late_start: int) -> World:
-        """`late_start`: the step at which everybody flies to the center."""
+    def of(cls, scenario: Scenario) -> World:
+        """The arrays of a scenario."""
         physics = scenario.physics
-        stride = physics.speed_mps * physics.step_s
-        numbers = np.array([physics.range_m, stride, late_start, scenario.budget_steps], dtype=float)
+        clock = CLOCK_M * physics.scale
+        numbers = np.array([physics.range_m, physics.stride_m, clock, scenario.budget_steps], dtype=float)
         return cls(
             np.ascontiguousarray(scenario.spots), np.ascontiguousarray(scenario.layout),
-            scenario.alive.astype(np.int64), np.ascontiguousarray(scenario.center), numbers,
+            scenario.alive.astype(np.int64), np.ascontiguousarray(scenario.center), numbers, physics.scale,
         )  # fmt: skip
 
 
@@ -56,4 +58,4 @@ def trace_policy(world: World, vector: np.ndarray, shape: GateShape, spec: Belie
 
 def _arguments(world: World, vector: np.ndarray, shape: GateShape, spec: BeliefSpec) -> tuple[np.ndarray, ...]:
     layers = shape.layers(np.asarray(vector, dtype=np.float32))
-    return (world.spots, world.roster, world.alive, world.center, world.numbers, spec.vector(), *layers)
+    return (world.spots, world.roster, world.alive, world.center, world.numbers, spec.vector(world.scale), *layers)
