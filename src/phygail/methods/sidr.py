@@ -11,22 +11,33 @@ from phygail.perception.pictures import decide_late
 from phygail.perception.view import SubnetView, SubnetViews
 
 LATE = "late-phase"  # flag of a flight that needed the aggregation phase
+ROUNDING = 1e-9  # share of a length
+AGGREGATE_AFTER = 0.55  # of the width W, flown at full speed: t_wait, when every subnet aggregates
 
 
 def aggregating(views: SubnetViews) -> np.ndarray:
     """(count,) bool, the subnets that fly to the center, every member by itself: the aggregation phase (METHODS 3.3).
 
-    A subnet begins when its farthest member needs all the remaining steps but one to come within R/2 of the center.
-    Then everybody is there when the budget ends, and the network is one (docs/concepts.md has the proof).
+    All subnets do from t_wait on. A subnet begins earlier if its farthest member needs all the remaining steps but one
+    to come within R/2 of the center. So everybody is there when the budget ends, and the network is one
+    (docs/concepts.md has the proof).
     """
-    physics, remaining = views.mission.physics, views.mission.budget_steps - views.step
+    mission, physics = views.mission, views.mission.physics
+    if views.step * physics.stride_m >= aggregation_m(mission.width_m):
+        return np.ones(views.count, dtype=bool)
     away = views.positions - views.centers[views.subnet]
     far = np.hypot(away[:, 0], away[:, 1]) - physics.range_m / 2
     # One step in hand: until the next decision the farthest may fly outward. Rounding must not cost another one.
-    urgent = far > (remaining - 2) * physics.stride_m - 1e-9 * physics.range_m
+    remaining = mission.budget_steps - views.step
+    urgent = far > (remaining - 2) * physics.stride_m - ROUNDING * physics.range_m
     late = np.zeros(views.count, dtype=bool)
     late[views.subnet[urgent]] = True
     return late
+
+
+def aggregation_m(width_m: float) -> float:
+    """t_wait on a map of this width, in meters flown at full speed."""
+    return AGGREGATE_AFTER * width_m * (1.0 - ROUNDING)  # 0.55 * 400 is 220.00000000000003 in floating point
 
 
 def aggregate(views: SubnetViews, commands: np.ndarray) -> tuple[np.ndarray, bool]:

@@ -23,6 +23,7 @@ from phygail.methods.link_projection import (
     TO_THE_WALL,
 )
 from phygail.methods.links import GROWTH
+from phygail.methods.sidr import ROUNDING
 from phygail.models.gates import (
     ANCHOR_INPUTS,
     ANCHOR_OUTPUTS,
@@ -113,7 +114,7 @@ def episode(spots, roster, alive, center, numbers, spec, ew1, eb1, ew2, eb2, aw1
     purpose: with one function per stage the same flights took 10 to 15 % more time.
     """
     n, total = len(spots), len(roster)
-    reach, stride, clock_m, budget = numbers[0], numbers[1], numbers[2], int(numbers[3])
+    reach, stride, clock_m, budget, wait_m = numbers[0], numbers[1], numbers[2], int(numbers[3]), numbers[4]
     drift, sigma0, sigma_rate, depth_half, depth_scale, horizon, margin = spec
     x, ghost = spots.copy(), roster.copy()
     depth = np.full((n, total), NEVER, dtype=np.float32)
@@ -229,7 +230,8 @@ def episode(spots, roster, alive, center, numbers, spec, ew1, eb1, ew2, eb2, aw1
             for a in range(m):
                 i = members[a]
                 farthest = max(farthest, math.hypot(x[i, 0] - center[0], x[i, 1] - center[1]))
-            if farthest - reach / 2 > (budget - t - 2) * stride - 1e-9 * reach:  # aggregation phase
+            late = farthest - reach / 2 > (budget - t - 2) * stride - ROUNDING * reach
+            if late or t * stride >= wait_m:  # aggregation phase
                 for a in range(m):
                     i = members[a]
                     dx, dy = _toward(x[i, 0], x[i, 1], center[0], center[1], stride)

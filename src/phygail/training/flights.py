@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from phygail.methods.sidr import aggregation_m
 from phygail.models.gates import GateShape
 from phygail.perception.lost import CLOCK_M, BeliefSpec
 from phygail.swarm.scenario import Scenario
@@ -21,7 +22,7 @@ class World:
 
     Attributes:
         spots: (n, 2) m, of the alive. roster: (N, 2) m. alive: (n,) int, roster indices. center: (2,) m.
-        numbers: (4,) radio range (m), stride (m), unit of the clock (m), budget (steps).
+        numbers: (5,) radio range (m), stride (m), unit of the clock (m), budget (steps), t_wait (m flown).
         scale: Radio range over the paper's.
     """
 
@@ -37,7 +38,8 @@ class World:
         """The arrays of a scenario."""
         physics = scenario.physics
         clock = CLOCK_M * physics.scale
-        numbers = np.array([physics.range_m, physics.stride_m, clock, scenario.budget_steps], dtype=float)
+        wait = aggregation_m(scenario.width_m)
+        numbers = np.array([physics.range_m, physics.stride_m, clock, scenario.budget_steps, wait], dtype=float)
         return cls(
             np.ascontiguousarray(scenario.spots), np.ascontiguousarray(scenario.layout),
             scenario.alive.astype(np.int64), np.ascontiguousarray(scenario.center), numbers, physics.scale,
