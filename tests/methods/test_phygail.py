@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from phygail.methods.base import controller, run_episode
-from phygail.methods.phygail import LATE, Phygail
-from phygail.methods.sidr import AGGREGATE_AFTER, Sidr
+from phygail.methods.phygail import Phygail
+from phygail.methods.sidr import LATE, Sidr, aggregating
 from phygail.models.gate_export import export_gates, save_gates
 from phygail.models.gates import GateShape
 from phygail.perception.lost import BeliefSpec
+from phygail.perception.view import Observer, Scope
 from phygail.swarm.dynamics import step
 from phygail.swarm.scenario import D4, draw_scenario, make_scenario, transform
 from phygail.swarm.state import SwarmState, initial_state
@@ -79,13 +80,18 @@ def test_a_lone_uav_leaves_for_the_ghost_that_pulls_it(tmp_path):
     np.testing.assert_allclose(command, 10 * np.array([1.0, 1.0]) / np.sqrt(2), atol=1e-3)
 
 
+def late(state):
+    """Whether a subnet of this state aggregates."""
+    return aggregating(Observer(state.scenario).observe(state, Scope.SUBNET)).any()
+
+
 @pytest.mark.parametrize(("uavs", "ratio"), [(60, 0.75), (100, 0.75), (50, 0.9)])
 def test_no_subnet_splits_before_the_late_phase(policy, uavs, ratio):
     scenario = draw_scenario(uavs, ratio, np.random.default_rng(uavs))
     states = run_episode(scenario, Phygail(policy=policy), record=True).states
     assert len(states) > 2
     for now, then in itertools.pairwise(states):
-        if now.step < AGGREGATE_AFTER * scenario.width_m:
+        if not late(now):
             together = np.unique(np.stack([now.links.subnet, then.links.subnet], axis=1), axis=0)
             assert len(together) == now.links.count
 
@@ -96,7 +102,7 @@ def test_who_needs_the_late_phase_is_flagged_and_arrives(lazy):
     episode = run_episode(scenario, pilot)
     assert episode.terminated
     assert pilot.flag == LATE
-    assert episode.steps > AGGREGATE_AFTER * 300
+    assert episode.steps > 0.55 * 300
 
 
 def test_who_does_not_need_it_is_not_flagged(blind):

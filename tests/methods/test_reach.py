@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from phygail.methods.base import controller, make_method, run_episode
 from phygail.methods.reach import Reach, ReachConstants
-from phygail.methods.sidr import AGGREGATE_AFTER, Sidr
+from phygail.methods.sidr import Sidr, aggregating
+from phygail.perception.view import Observer, Scope
 from phygail.rng import generator
 from phygail.swarm.dynamics import step
 from phygail.swarm.links import find_links
@@ -36,10 +37,10 @@ def test_no_subnet_splits_before_the_aggregation_phase(uavs: int, ratio: float) 
     """RE-2: whoever shares a subnet at one step shares it at the next."""
     scenario = draw_scenario(uavs, ratio, generator(770001, "re2", uavs))
     states = run_episode(scenario, "reach", record=True).states
-    late = AGGREGATE_AFTER * scenario.width_m
+    observer = Observer(scenario)
     assert len(states) > 2
     for now, then in itertools.pairwise(states):
-        if now.step < late:
+        if not aggregating(observer.observe(now, Scope.SUBNET)).any():
             together = {tuple(p) for p in np.unique(np.stack([now.links.subnet, then.links.subnet], 1), axis=0)}
             assert len(together) == now.links.count
 

@@ -67,8 +67,8 @@ def test_close_members_are_pushed_apart_by_hand():
 
 
 @pytest.mark.parametrize(("step_now", "individual"), [(219, False), (220, True), (300, True)])
-def test_the_aggregation_begins_at_055_w(step_now, individual):
-    scenario = make_scenario("a", [[0.0, 0.0], [100.0, 0.0], [400.0, 400.0]], width_m=400.0)
+def test_the_aggregation_begins_at_055_w_at_the_latest(step_now, individual):
+    scenario = make_scenario("a", [[0.0, 0.0], [100.0, 0.0], [400.0, 400.0]], width_m=400.0, budget_steps=900)
     start = initial_state(scenario)
     state = SwarmState(scenario, start.positions, start.velocities, step_now)
     velocity = controller(Sidr(), scenario)(state)

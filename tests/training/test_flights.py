@@ -72,7 +72,8 @@ def test_the_budget_ends_a_flight_and_the_late_phase_moves_even_the_lazy():
     still = np.zeros(SHAPE.size)
     still[-2] = -2.0  # the bias of the speed toward the center, which becomes zero
     pair = make_scenario("pair", [[0.0, 0.0], [300.0, 0.0]], center=[150.0, 0.0], budget_steps=150)
-    assert fly_policy(World.of(pair), still, SHAPE, BELIEFS["drifting"]) == 148  # begins at 58, 90 m from R/2: two steps in hand
+    # The aggregation begins at 58, 90 m from R/2 with 92 steps left; t_wait would be 165.
+    assert fly_policy(World.of(pair), still, SHAPE, BELIEFS["drifting"]) == 148
     short = make_scenario("pair", [[0.0, 0.0], [300.0, 0.0]], center=[150.0, 0.0], budget_steps=80)
     assert fly_policy(World.of(short), still, SHAPE, BELIEFS["drifting"]) == 80
 

@@ -289,18 +289,19 @@ def _keep_links(x, members, move, mass, reach, margin, stride):
         )
         if length[e] > limit - 2.0 * stride and then > max(limit, length[e]) + GROWTH * reach:
             strained[group[i]] = True
+    nodes, parent = np.empty(len(members), dtype=np.int64), np.empty(len(members), dtype=np.int64)
+    place, most = np.empty(len(x), dtype=np.int64), np.empty(len(members))
     for root in members:
         if group[root] != root or not strained[root]:
             continue
-        nodes, parent, most = [root], [0], [0.0]
-        place = {root: 0}
+        nodes[0], place[root], count = root, 0, 1
         for e in range(len(left)):
-            if group[left[e]] == root and left[e] != root:
-                place[left[e]] = len(nodes)
-                nodes.append(left[e])
-                parent.append(place[right[e]])
-                most.append(max(limit, length[e]) / stride)
-        _project(x, np.array(nodes), np.array(parent), np.array(most), move, mass, stride)
+            i = left[e]
+            if group[i] == root and i != root:
+                nodes[count], place[i], parent[count] = i, count, place[right[e]]
+                most[count] = max(limit, length[e]) / stride
+                count += 1
+        _project(x, nodes[:count], parent[:count], most[:count], move, mass, stride)
 
 
 @numba.njit(cache=True)

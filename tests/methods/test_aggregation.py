@@ -1,0 +1,91 @@
+"""The aggregation phase: whatever the start, the network is one when the budget ends (METHODS 3.3, docs/concepts.md)."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from phygail.config import Physics
+from phygail.methods.base import make_method, run_episode
+from phygail.methods.sidr import LATE, aggregating
+from phygail.perception.view import Observer, Scope
+from phygail.swarm.scenario import Scenario, load_scenarios, make_scenario
+from phygail.swarm.state import SwarmState, initial_state
+
+FAILURES = sorted((Path(__file__).parents[1] / "data" / "failures").glob("*.json"))
+METHODS = ("sidr", "reach", "phygail")
+
+
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("file", FAILURES, ids=lambda file: file.stem)
+def test_cases_that_once_failed_reconnect(file, name):
+    """AUDIT R1 and R3: rings around the center, and vehicles of 0.2 m a step."""
+    (scenario,) = load_scenarios(file)
+    assert run_episode(scenario, name).terminated
+
+
+def seen(scenario: Scenario, step: int):
+    start = initial_state(scenario)
+    state = SwarmState(scenario, start.positions, start.velocities, step)
+    return Observer(scenario).observe(state, Scope.SUBNET)
+
+
+@pytest.mark.parametrize(("step", "late"), [(100, [False, False]), (108, [True, False]), (109, [True, False])])
+def test_a_subnet_begins_when_its_farthest_member_must(step, late):
+    """Budget 200, c at 0. The farthest of the first is 150 m away, 90 m from R/2: at 108, 92 steps are left, two more.
+
+    The other subnet, 121 m away, needs 61 steps and may go on until 137.
+    """
+    layout = [[-150.0, 0.0], [-90.0, 0.0], [121.0, 0.0]]
+    scenario = make_scenario("late", layout, center=[0.0, 0.0], width_m=None, budget_steps=200)
+    # The bounding box is 271 m wide: t_wait is 149 m of flight.
+    assert aggregating(seen(scenario, step)).tolist() == late
+
+
+def test_everybody_aggregates_after_the_wait_in_meters_flown():
+    """0.55 W at 0.5 m a step: twice as many steps."""
+    slow = Physics(speed_mps=5.0)
+    layout = [[0.0, 0.0], [100.0, 0.0], [400.0, 400.0]]
+    scenario = make_scenario("slow", np.array(layout), width_m=400.0, physics=slow, budget_steps=5000)
+    assert not aggregating(seen(scenario, 439)).any()
+    assert aggregating(seen(scenario, 440)).all()
+
+
+def ring(count: int, radius: float, rng: np.random.Generator) -> np.ndarray:
+    angle = rng.uniform(0, 2 * math.pi) + np.linspace(0, 2 * math.pi, count, endpoint=False)
+    return radius * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def hollow_case(seed: int) -> Scenario:
+    """Rings, nested rings and stray pairs around a center anywhere, with any radio and stride."""
+    rng = np.random.default_rng(seed)
+    reach = float(rng.choice([60.0, 120.0, 300.0]))
+    physics = Physics(reach, float(rng.choice([2.0, 10.0, 25.0])) * reach / 120.0, float(rng.choice([0.02, 0.1, 0.5])))
+    parts, radius = [], reach * rng.uniform(0.2, 0.4)
+    for _ in range(int(rng.integers(1, 4))):
+        count = max(3, math.ceil(2 * math.pi * radius / (reach * rng.uniform(0.7, 0.95))))
+        parts.append(ring(count, radius, rng))
+        radius += reach * rng.uniform(1.05, 2.5)
+    parts.append(rng.uniform(-radius, radius, (int(rng.integers(0, 4)), 2)))
+    layout = np.vstack(parts)
+    center = rng.uniform(-radius, radius, 2) * (rng.random() < 0.5)
+    return make_scenario("hollow", layout, center=center, physics=physics)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@given(seed=st.integers(0, 1_000_000))
+@settings(max_examples=12, deadline=None)
+def test_rings_far_centers_and_odd_strides_reconnect(name, seed):
+    """Property: with the default budget and the filter off nothing fails."""
+    assert run_episode(hollow_case(seed), name).terminated
+
+
+def test_a_flight_that_needed_the_phase_says_so():
+    (scenario,) = load_scenarios(FAILURES[-2])
+    for name in METHODS:
+        pilot = make_method(name)
+        run_episode(scenario, pilot)
+        assert pilot.flag == LATE
