@@ -1,4 +1,4 @@
-"""The aggregation phase: whatever the start, the network is one when the budget ends (METHODS 3.3, docs/concepts.md)."""
+"""The aggregation phase: whatever the start, the network is one when the budget ends (METHODS 3.3)."""
 
 import math
 from pathlib import Path

@@ -75,7 +75,8 @@ def test_without_gates_it_is_sidr_without_repulsion(blind):
 def test_a_lone_uav_leaves_for_the_ghost_that_pulls_it(tmp_path):
     """Strength (sigmoid(20) - sigmoid(-20)) e^0 = 1 at a ghost to the north, the center far in the east: 45 degrees."""
     policy = write_policy(tmp_path, edge=(20.0, -20.0, 0.0), anchor=(0.0, 0.0))
-    scenario = make_scenario("pull", [[0.0, 0.0], [0.0, 200.0], [5000.0, 3000.0]], [1], center=[5000.0, 0.0])
+    layout = [[0.0, 0.0], [0.0, 200.0], [5000.0, 3000.0]]
+    scenario = make_scenario("pull", layout, [1], center=[5000.0, 0.0], budget_steps=9000)
     command = fly(policy, scenario, 1)[0, 0]
     np.testing.assert_allclose(command, 10 * np.array([1.0, 1.0]) / np.sqrt(2), atol=1e-3)
 

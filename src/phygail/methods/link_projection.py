@@ -10,7 +10,8 @@ A convex program with an interior: everybody may fly a little toward the others.
 point method that starts in the interior and stays there, so whenever it stops, no limit is exceeded. The program falls
 apart into one for each tree of the forest. All are solved together, but each has its own path parameter, step length
 and end, so what one tree does never depends on another. Newton's matrix couples two UAVs only if an edge joins them:
-ordered along the trees it is a narrow band.
+ordered along the trees it is a narrow band. The limit of a speed is treated as that of an edge from the UAV's move to
+a fixed point, so one formula serves both.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from scipy.linalg.lapack import dpbsv
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
-from phygail.swarm.links import label_subnets
+from phygail.swarm.links import FEW, label_subnets
 
 LIGHTEST = 1e-3  # weights below this share of the heaviest of a tree count as this: lighter ones yield no more
 GAP = 1e-8  # mean of multiplier times slack at which a tree is done: the moves are right to a thousandth of a stride
@@ -36,50 +37,53 @@ SMALLEST = 1e-300  # divisor
 
 @dataclass(frozen=True, eq=False)
 class _Forest:
-    """Trees whose nodes and edges are numbered tree by tree; complex numbers are plane vectors in strides.
+    """Trees whose nodes come one tree after the other; complex numbers are plane vectors in strides.
+
+    The k = m + n constraints |offset + x_first - x_second| <= limit are those of the edges, then those of the speeds,
+    whose second end is the fixed point n. They are ordered by tree.
 
     Attributes:
-        first, second: (m,) int, ends of the edges. offset: (m,) complex, p_first - p_second. limit: (m,) L.
-        wanted: (n,) complex. weight: (n,) at most 1.
-        node_tree, edge_tree: (n,), (m,) int. node_starts, edge_starts: (trees,) int, the first of each tree.
-        half: (2m,) int, edge ends (first ends, then second ends) ordered by node. half_starts: (n,) int.
-        band: Half width of Newton's matrix. entries: (3n + 10m,) int, places of its parts in banded storage.
+        wanted: (n,) complex. weight: (n,) at most 1. places: (n,) complex, positions.
+        first, second: (k,) int. offset: (k,) complex. limit: (k,).
+        tree: (k,) int. node_tree: (n,) int. starts, node_starts: (trees,) int, where each begins.
+        ends: (k + m,) int, constraints seen from their ends, ordered by node. signs: (k + m,). end_starts: (n,) int.
+        edges: (m,) int, which constraints are edges.
+        band: Half width of Newton's matrix. entries: Places of its parts in banded storage.
     """
 
+    wanted: np.ndarray
+    weight: np.ndarray
+    places: np.ndarray
     first: np.ndarray
     second: np.ndarray
     offset: np.ndarray
     limit: np.ndarray
-    wanted: np.ndarray
-    weight: np.ndarray
+    tree: np.ndarray
     node_tree: np.ndarray
-    edge_tree: np.ndarray
+    starts: np.ndarray
     node_starts: np.ndarray
-    edge_starts: np.ndarray
-    half: np.ndarray
-    half_starts: np.ndarray
+    ends: np.ndarray
+    signs: np.ndarray
+    end_starts: np.ndarray
+    edges: np.ndarray
     band: int
     entries: np.ndarray
 
-    def scatter(self, per_edge: np.ndarray) -> np.ndarray:
-        """(n,) sum over the edges of each node, with a minus at second ends: the transpose of `along`."""
-        return np.add.reduceat(np.concatenate([per_edge, -per_edge])[self.half], self.half_starts)
-
     def along(self, per_node: np.ndarray) -> np.ndarray:
-        """(m,) value at the first end minus value at the second."""
-        return per_node[self.first] - per_node[self.second]
+        """(k,) value at the first end minus value at the second."""
+        fixed = np.append(per_node, 0.0)
+        return fixed[self.first] - fixed[self.second]
 
-    def worst(self, per_edge: np.ndarray, per_node: np.ndarray) -> np.ndarray:
-        """(trees,) the smallest value of each tree."""
-        edges, nodes = np.minimum.reduceat(per_edge, self.edge_starts), np.minimum.reduceat(per_node, self.node_starts)
-        return np.minimum(edges, nodes)
+    def scatter(self, per_constraint: np.ndarray) -> np.ndarray:
+        """(n,) sum over the constraints of each node, with a minus at second ends: the transpose of `along`."""
+        return np.add.reduceat(self.signs * per_constraint[self.ends], self.end_starts)
 
-    def solve(self, node: tuple[np.ndarray, ...], edge: tuple[np.ndarray, ...], right: np.ndarray) -> np.ndarray:
-        """(n,) complex: Newton's system, with 2x2 blocks (xx, xy, yy) on nodes and edges."""
-        n, (a, b, c) = len(right), edge
-        parts = np.concatenate([*node, a, b, c, a, b, c, -a, -b, -b, -c])
-        size = (self.band + 1) * 2 * n
-        matrix = np.bincount(self.entries, parts, size).reshape((self.band + 1, 2 * n), order="F")
+    def solve(self, xx: np.ndarray, xy: np.ndarray, yy: np.ndarray, right: np.ndarray) -> np.ndarray:
+        """(n,) complex: Newton's system, with the 2x2 blocks of the constraints and the weights on the diagonal."""
+        a, b, c = xx[self.edges], xy[self.edges], yy[self.edges]
+        parts = np.concatenate([self.weight, self.weight, xx, xy, yy, a, b, c, -a, -b, -b, -c])
+        size = (self.band + 1) * 2 * len(right)
+        matrix = np.bincount(self.entries, parts, size).reshape((self.band + 1, -1), order="F")
         _, solution, failed = dpbsv(matrix, right.view(float), lower=1, overwrite_ab=1)
         return solution.view(complex) if failed == 0 else np.zeros_like(right)
 
@@ -94,99 +98,127 @@ def project_moves(
         weight: (n,) positive.
         edges: (m, 2) int, a forest. limits: (m,) strides, not shorter than the edges.
     """
-    both_ways = np.concatenate([edges, edges[:, ::-1]]).T
-    graph = coo_array((np.ones(2 * len(edges)), both_ways), shape=(len(wanted),) * 2)
-    order = reverse_cuthill_mckee(graph.tocsr(), symmetric_mode=True)
-    forest, places = _prepare(positions[order], wanted[order], weight[order], np.argsort(order)[edges], limits)
+    order = tree_order(len(wanted), edges)
+    forest = _prepare(positions[order], wanted[order], weight[order], np.argsort(order)[edges], limits)
     moves = np.empty_like(wanted)
-    moves[order] = _follow_path(forest, _contracted(forest, places)).view(float).reshape(-1, 2)
+    moves[order] = _follow_path(forest, _contracted(forest)).view(float).reshape(-1, 2)
     return moves
+
+
+def tree_order(n: int, edges: np.ndarray) -> np.ndarray:
+    """(n,) int, the nodes of a forest tree by tree, breadth first from a leaf: neighbors are near each other."""
+    if n > FEW:
+        both_ways = np.concatenate([edges, edges[:, ::-1]]).T
+        graph = coo_array((np.ones(2 * len(edges)), both_ways), shape=(n, n))
+        return reverse_cuthill_mckee(graph.tocsr(), symmetric_mode=True)
+    neighbors: list[list[int]] = [[] for _ in range(n)]
+    for a, b in edges.tolist():
+        neighbors[a].append(b)
+        neighbors[b].append(a)
+    order: list[int] = []
+    seen = [False] * n
+    for leaf in range(n):
+        if seen[leaf] or len(neighbors[leaf]) > 1:
+            continue
+        seen[leaf] = True
+        done = len(order)
+        order.append(leaf)
+        while done < len(order):
+            for node in neighbors[order[done]]:
+                if not seen[node]:
+                    seen[node] = True
+                    order.append(node)
+            done += 1
+    return np.array(order)
 
 
 def _prepare(
     positions: np.ndarray, wanted: np.ndarray, weight: np.ndarray, edges: np.ndarray, limits: np.ndarray
-) -> tuple[_Forest, np.ndarray]:
-    """The forest and the (n,) complex positions of its nodes, which come tree by tree."""
-    n = len(wanted)
+) -> _Forest:
+    """The forest of nodes that come tree by tree."""
+    n, m = len(wanted), len(edges)
+    nodes = np.arange(n)
     label, count = label_subnets(n, edges)
-    by_tree = np.argsort(label[edges[:, 0]], kind="stable")
-    (first, second), limit = edges[by_tree].T, limits[by_tree]
-    edge_tree = label[first]
-    node_starts, edge_starts = (np.searchsorted(tree, np.arange(count)) for tree in (label, edge_tree))
-    ends = np.concatenate([first, second])
-    half = np.argsort(ends, kind="stable")
-    low, high = np.minimum(first, second), np.maximum(first, second)
+    first, second = np.concatenate([edges[:, 0], nodes]), np.concatenate([edges[:, 1], np.full(n, n)])
+    by_tree = np.argsort(label[first], kind="stable")
+    first, second, limit = first[by_tree], second[by_tree], np.concatenate([limits, np.ones(n)])[by_tree]
+    joined = np.flatnonzero(second < n)
+    owner = np.concatenate([first, second[joined]])
+    by_node = np.argsort(owner, kind="stable")
+    low, high = np.minimum(first[joined], second[joined]), np.maximum(first[joined], second[joined])
     band = 2 * int((high - low).max()) + 1
-    stride, column, beside = band + 1, 2 * (band + 1), 2 * (high - low)
+    stride, column = band + 1, 2 * (band + 1)
 
     def block(node: np.ndarray) -> list[np.ndarray]:
         return [node * column, node * column + 1, node * column + stride]
 
-    corner = low * column + beside
+    corner = low * column + 2 * (high - low)
     off_diagonal = [corner, corner + 1, corner + stride - 1, corner + stride]
+    diagonal = [nodes * column, nodes * column + stride]
     places = positions[:, 0] + 1j * positions[:, 1]
-    forest = _Forest(
-        first, second, places[first] - places[second], limit, wanted[:, 0] + 1j * wanted[:, 1],
+    offset = np.zeros(n + m, dtype=complex)
+    offset[joined] = places[first[joined]] - places[second[joined]]
+    starts, node_starts = (np.searchsorted(tree, np.arange(count)) for tree in (label[first], label))
+    return _Forest(
+        wanted[:, 0] + 1j * wanted[:, 1],
         np.maximum(weight / np.maximum.reduceat(weight, node_starts)[label], LIGHTEST),
-        label, edge_tree, node_starts, edge_starts, half, np.searchsorted(ends[half], np.arange(n)),
-        band, np.concatenate([*block(np.arange(n)), *block(first), *block(second), *off_diagonal]),
+        places, first, second, offset, limit, label[first], label, starts, node_starts,
+        np.concatenate([np.arange(n + m), joined])[by_node], np.repeat([1.0, -1.0], [n + m, m])[by_node],
+        np.searchsorted(owner[by_node], nodes), joined,
+        band, np.concatenate([*diagonal, *block(first), *block(second[joined]), *off_diagonal]),
     )  # fmt: skip
-    return forest, places
 
 
-def _contracted(forest: _Forest, places: np.ndarray) -> np.ndarray:
+def _contracted(forest: _Forest) -> np.ndarray:
     """(n,) complex, a start inside all limits: every tree contracts toward its middle, at half a stride at most."""
-    sizes = np.diff(forest.node_starts, append=len(places))
-    away = places - (np.add.reduceat(places, forest.node_starts) / sizes)[forest.node_tree]
-    return -0.5 * away / np.maximum.reduceat(np.abs(away), forest.node_starts)[forest.node_tree]
+    places, starts = forest.places, forest.node_starts
+    sizes = np.diff(starts, append=len(places))
+    away = places - (np.add.reduceat(places, starts) / sizes)[forest.node_tree]
+    return -0.5 * away / np.maximum.reduceat(np.abs(away), starts)[forest.node_tree]
 
 
 def _follow_path(forest: _Forest, x: np.ndarray) -> np.ndarray:
     """(n,) complex moves, from a start inside the limits to the optimum of every tree.
 
-    Per iteration one Newton step for stationarity, h (x - w) + sum_e y_e grad g_e + z f_i' = 0, and y_e slack_e = z_i
-    slack_i = tau; tau of a tree falls the faster, the farther its last step went.
+    Per iteration one Newton step for stationarity, h (x - w) + sum of y grad g = 0, and y slack = tau for every
+    constraint; tau of a tree falls the faster, the farther its last step went.
     """
-    h, wanted, limit = forest.weight, forest.wanted, forest.limit
-    tree, edge_tree = forest.node_tree, forest.edge_tree
-    counts = np.bincount(tree) + np.bincount(edge_tree)
-    v = forest.offset + forest.along(x)
-    slack, room = _slack(v, limit), _slack(x, 1.0)
-    y, z = FIRST_GAP / slack, FIRST_GAP / room
+    h, limit, tree = forest.weight, forest.limit, forest.tree
+    counts = np.bincount(tree)
     usual, fast, careful = CENTERING
     centering = np.full(len(counts), usual)
+    v = forest.offset + forest.along(x)
+    slack = _slack(v, limit)
+    y = FIRST_GAP / slack
     for _ in range(MOST_ITERATIONS):
-        gap = (np.add.reduceat(slack * y, forest.edge_starts) + np.add.reduceat(room * z, forest.node_starts)) / counts
+        gap = np.add.reduceat(slack * y, forest.starts) / counts
         going = gap > GAP
         if not going.any():
             break
-        tau = centering * gap
         unit = v / limit  # gradient of g at the first end
-        pull, press = tau[edge_tree] / slack, tau[tree] / room
-        stiff, tight, bend = y / slack, z / room, y / limit
-        right = h * (wanted - x) - press * x - forest.scatter(pull * unit)
-        node = (h + z + tight * x.real**2, tight * x.real * x.imag, h + z + tight * x.imag**2)
-        edge = (bend + stiff * unit.real**2, stiff * unit.real * unit.imag, bend + stiff * unit.imag**2)
-        dx = forest.solve(node, edge, right)
+        pull = (centering * gap)[tree] / slack
+        stiff, bend = y / slack, y / limit
+        right = h * (forest.wanted - x) - forest.scatter(pull * unit)
+        along_x, along_y = unit.real, unit.imag
+        push = stiff * along_x
+        dx = forest.solve(bend + push * along_x, push * along_y, bend + stiff * along_y * along_y, right)
         dv = forest.along(dx)
-        outward, across = _dot(unit, dv), _dot(x, dx)
-        dy, dz = pull - y + stiff * outward, press - z + tight * across
-        far = forest.worst(
-            np.minimum(_way(slack, outward, _dot(dv, dv) / limit), _until_zero(y, dy)),
-            np.minimum(_way(room, across, _dot(dx, dx)), _until_zero(z, dz)),
-        )
-        step = np.where(going, np.minimum(1.0, TO_THE_WALL * far), 0.0)
-        x = x + step[tree] * dx
-        y, z = y + step[edge_tree] * dy, z + step[tree] * dz
-        v = forest.offset + forest.along(x)
-        slack, room = _slack(v, limit), _slack(x, 1.0)
+        outward = along_x * dv.real + along_y * dv.imag
+        dy = pull - y + stiff * outward
+        far = np.minimum(_way(slack, outward, _square(dv) / limit), y / np.maximum(-dy, SMALLEST))
+        step = np.where(going, np.minimum(1.0, TO_THE_WALL * np.minimum.reduceat(far, forest.starts)), 0.0)
+        per_constraint = step[tree]
+        x = x + step[forest.node_tree] * dx
+        y = y + per_constraint * dy
+        v = v + per_constraint * dv
+        slack = _slack(v, limit)
         centering = np.where(step > 0.9, fast, np.where(step > 0.5, usual, careful))
     return x
 
 
-def _slack(vector: np.ndarray, limit: np.ndarray | float) -> np.ndarray:
-    """(k,) (limit^2 - |vector|^2) / (2 limit), positive also where rounding says otherwise."""
-    return np.maximum((limit * limit - _dot(vector, vector)) / (2.0 * limit), SMALLEST_SLACK)
+def _slack(vector: np.ndarray, limit: np.ndarray) -> np.ndarray:
+    """(k,) -g = (limit^2 - |vector|^2) / (2 limit), positive also where rounding says otherwise."""
+    return np.maximum(0.5 * (limit - _square(vector) / limit), SMALLEST_SLACK)
 
 
 def _way(slack: np.ndarray, slope: np.ndarray, curve: np.ndarray) -> np.ndarray:
@@ -194,11 +226,6 @@ def _way(slack: np.ndarray, slope: np.ndarray, curve: np.ndarray) -> np.ndarray:
     return 2.0 * slack / np.maximum(slope + np.sqrt(slope * slope + 2.0 * curve * slack), SMALLEST)
 
 
-def _until_zero(value: np.ndarray, change: np.ndarray) -> np.ndarray:
-    """(k,) how many changes a positive value bears."""
-    return value / np.maximum(-change, SMALLEST)
-
-
-def _dot(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Scalar products of plane vectors."""
-    return a.real * b.real + a.imag * b.imag
+def _square(vector: np.ndarray) -> np.ndarray:
+    """Squared lengths of plane vectors."""
+    return vector.real**2 + vector.imag**2
