@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from phygail import __version__
-from phygail.config import InputError
+from phygail.config import InputError, Physics, physics_values
 from phygail.evaluation.flight import TIMEOUT, Job
 from phygail.evaluation.grid import Grid
 from phygail.evaluation.rows import Row, key_of, read_rows, save_rows
@@ -23,6 +23,8 @@ try:
     import fcntl
 except ImportError:  # no such locks on this system: two runs at once are then the user's affair
     fcntl = None  # type: ignore[assignment]
+
+_IMPLIED = physics_values([Physics()])  # radio and vehicle of folders from before they were written down
 
 
 def resolved_config(job: Job) -> dict[str, Any]:
@@ -45,9 +47,11 @@ def describe_sensing(sensing: Sensing) -> dict[str, float]:
 def _describe_cases(job: Job) -> dict[str, Any]:
     cases = job.cases
     if isinstance(cases, Grid):
-        return {"uavs": list(cases.uavs), "damage": list(cases.damage), "cases": cases.cases, "seed": cases.seed}
+        source = {"uavs": list(cases.uavs), "damage": list(cases.damage), "cases": cases.cases, "seed": cases.seed}
+        return source | physics_values([cases.physics])
     entries = [[scenario_to_json(s), s.seed] for s in cases.given]
-    return {"scenarios": len(entries), "content": digest(json.dumps(entries).encode())}
+    source = {"scenarios": len(entries), "content": digest(json.dumps(entries).encode())}
+    return source | physics_values(s.physics for s in cases.given)
 
 
 def digest(content: bytes) -> str:
@@ -86,7 +90,7 @@ class RunFolder:
         if version != __version__:
             raise InputError(f"{self.path} was made by phygail {version}, this is {__version__}: choose another folder")
         for key in self.decisive(config):
-            before, now = config.get(key), self.config.get(key)
+            before, now = config.get(key, _IMPLIED.get(key)), self.config.get(key)
             if before != now:
                 raise InputError(
                     f"{self.path} holds another run ({key} was {_shorten(before)}, now {_shorten(now)}): "

@@ -39,6 +39,15 @@ def check_size(uavs: int) -> None:
         raise InputError(f"a swarm of {uavs} UAVs: choose from 2 to {LARGEST_SWARM:,}")
 
 
+def check_radio(physics: Physics) -> None:
+    """Refuse a radio that reaches no farther than the contact distance, which fresh layouts keep."""
+    if physics.contact_m >= physics.range_m:
+        raise InputError(
+            f"UAVs that keep a contact distance of {physics.contact_m:g} m have no links with a radio range of "
+            f"{physics.range_m:g} m: choose a longer range or a shorter contact distance"
+        )
+
+
 def draw_layout(
     uavs: int, rng: np.random.Generator, width_m: float | None = None, physics: Physics | None = None
 ) -> np.ndarray:
@@ -58,11 +67,7 @@ def draw_layout(
     """
     check_size(uavs)
     radio = physics or Physics()
-    if radio.contact_m >= radio.range_m:
-        raise InputError(
-            f"UAVs that keep a contact distance of {radio.contact_m:g} m have no links with a radio range of "
-            f"{radio.range_m:g} m: choose a longer range or a shorter contact distance"
-        )
+    check_radio(radio)
     width = width_for(uavs, radio.range_m) if width_m is None else positive("width", width_m)
     redraws = max(1, min(WHOLE_REDRAWS, 100_000 // uavs))
     layout = np.empty((0, 2))
