@@ -63,6 +63,8 @@ class Compare:
     """Filter every command so that no new contact can happen."""
     noise: Annotated[float, tyro.conf.arg(metavar="M")] = 0.0
     """Standard deviation of every position that a method sees, in meters, fresh in every step."""
+    bias: Annotated[float, tyro.conf.arg(metavar="M")] = 0.0
+    """Standard deviation of a constant error of the stored roster and center, in meters, drawn once per flight."""
     delay: Count = 0
     """Age of what a method knows about neighbors, in steps."""
     policy: Policy = None
@@ -80,7 +82,7 @@ class Compare:
         from phygail.evaluation.runner import compare
         from phygail.perception.noise import Sensing
 
-        sensing = Sensing(self.noise, self.delay)
+        sensing = Sensing(self.noise, self.delay, self.bias)
         cases = self._cases()
         with episodes_bar() as progress:
             rows = compare(

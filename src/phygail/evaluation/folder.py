@@ -40,8 +40,11 @@ def resolved_config(job: Job) -> dict[str, Any]:
 
 
 def describe_sensing(sensing: Sensing) -> dict[str, float]:
-    """Noise and delay; nothing where sensing is perfect, as in folders from before there was either."""
-    return {} if sensing.perfect else {"noise_m": float(sensing.sigma_m), "delay_steps": sensing.delay_steps}
+    """Noise, delay and bias; nothing of what is perfect, as in folders from before there was any of them."""
+    bias = {"bias_m": float(sensing.bias_m)} if sensing.bias_m else {}
+    if sensing.perfect:
+        return {}
+    return {"noise_m": float(sensing.sigma_m), "delay_steps": sensing.delay_steps} | bias
 
 
 def _describe_cases(job: Job) -> dict[str, Any]:
