@@ -201,6 +201,6 @@ def test_a_constant_bias_stands_in_rows_and_summary(tmp_path, capsys):
     assert {(row["noise_m"], row["bias_m"]) for row in read_rows(out / "rows.csv")} == {(0.0, 20.0)}
     assert ", bias 20 m." in (out / "summary.md").read_text(encoding="utf-8")
     capsys.readouterr()
-    assert "bias_m was 20.0, now null" in refused(capsys, *words)
+    assert "bias_m was 20.0, now 0.0" in refused(capsys, *words)
     for size in ("-1", "nan", "1e308"):
         assert "bias_m" in refused(capsys, *words, "--bias", size)

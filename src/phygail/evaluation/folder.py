@@ -14,7 +14,7 @@ from phygail import __version__
 from phygail.config import InputError, Physics, physics_values
 from phygail.evaluation.flight import TIMEOUT, Job
 from phygail.evaluation.grid import Grid
-from phygail.evaluation.rows import Row, key_of, read_rows, save_rows
+from phygail.evaluation.rows import FURTHER, Row, key_of, read_rows, save_rows
 from phygail.files import DRAFT, make_folder, read_text, write_text
 from phygail.perception.noise import Sensing
 from phygail.swarm.scenario import scenario_to_json
@@ -24,7 +24,8 @@ try:
 except ImportError:  # no such locks on this system: two runs at once are then the user's affair
     fcntl = None  # type: ignore[assignment]
 
-_IMPLIED = physics_values([Physics()])  # radio and vehicle of folders from before they were written down
+# What a record does not name: radio and vehicle of folders from before they were written down, perfect sensing.
+_IMPLIED: dict[str, Any] = {**physics_values([Physics()]), **FURTHER}
 
 
 def resolved_config(job: Job) -> dict[str, Any]:
@@ -93,7 +94,7 @@ class RunFolder:
         if version != __version__:
             raise InputError(f"{self.path} was made by phygail {version}, this is {__version__}: choose another folder")
         for key in self.decisive(config):
-            before, now = config.get(key, _IMPLIED.get(key)), self.config.get(key)
+            before, now = (known.get(key, _IMPLIED.get(key)) for known in (config, self.config))
             if before != now:
                 raise InputError(
                     f"{self.path} holds another run ({key} was {_shorten(before)}, now {_shorten(now)}): "

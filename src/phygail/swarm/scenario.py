@@ -193,8 +193,11 @@ def draw_scenario(
         layout = checked_layout(layout)
         uavs = len(layout)
     width = (width_for(uavs, radio.range_m) if layout is None else None) if width_m is None else width_m
-    # Two UAVs, and a drawn layout that loses nobody, are one network in every draw.
-    hopeless = uavs == 2 or (layout is None and damage_count(uavs, ratio) == 0)
+    # A drawn layout that loses nobody, and UAVs that are all in range of each other, are one network in every draw.
+    if layout is None:
+        hopeless = uavs == 2 or damage_count(uavs, ratio) == 0
+    else:
+        hopeless = uavs == 2 or len(find_links(layout, radio.range_m).pairs) == uavs * (uavs - 1) // 2
     budget = 0 if hopeless else min(SPLIT_REDRAWS, max(200, 20_000_000 // uavs**2))
     ground = layout
     for attempt in range(budget):
