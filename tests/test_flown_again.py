@@ -8,9 +8,8 @@ import pytest
 
 from phygail.evaluation.catalog import EXPERIMENTS
 from phygail.evaluation.draws import draw_cases
-from phygail.evaluation.experiment import Leg
+from phygail.evaluation.experiment import SEED, Leg
 from phygail.evaluation.flight import fly_case
-from phygail.evaluation.flying import SEED
 from phygail.evaluation.grid import Grid
 from phygail.evaluation.paper import PLANNERS
 from phygail.evaluation.rows import key_of, read_rows

@@ -6,14 +6,14 @@ says otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 
 LINK_TOLERANCE_M = 1e-6  # a link is d <= range + this: a rigidly moved 120 m link must not break by rounding
-REFERENCE_RANGE_M = 120.0  # the paper's D_comm
-CONTACT_M = 10.0  # two alive UAVs closer than this are in contact
-CONTACT_TOLERANCE_M = 1e-6  # a contact is d < CONTACT_M - this
-SEPARATION_M = 10.0  # smallest distance between two UAVs of a fresh layout: no contacts at t = 0
-BUDGET_STEPS_PER_M = 0.8  # T_max = floor(0.8 W) steps
+PAPER_RANGE_M = 120.0  # D_comm of the paper, for which its maps are made
+CONTACT_M = 10.0  # d_col of the paper
+CONTACT_TOLERANCE_M = 1e-6  # a contact is d < contact distance - this
+BUDGET_WIDTHS = 0.8  # T_max: the way flown at full speed, in widths of the map
 SPEED_TOLERANCE_MPS = 1e-9  # a speed within this of the limit is the limit
 
 
@@ -25,10 +25,10 @@ class InputError(ValueError):
 class Physics:
     """Radio and vehicle, the same for every UAV of a swarm."""
 
-    range_m: float = 120.0  # D_comm: two alive UAVs at most this far apart have a link
+    range_m: float = PAPER_RANGE_M  # D_comm: two alive UAVs at most this far apart have a link
     speed_mps: float = 10.0  # v_max: limit of the Euclidean norm of the velocity
     step_s: float = 0.1  # duration of one control step
-    contact_m: float = CONTACT_M  # d_col: two alive UAVs closer than this are in contact
+    contact_m: float = CONTACT_M  # d_col: two alive UAVs closer than this are in contact; fresh layouts keep it
 
     @property
     def stride_m(self) -> float:
@@ -38,4 +38,21 @@ class Physics:
     @property
     def scale(self) -> float:
         """This radio range over the paper's. A method's lengths are given at the paper's and grow with it."""
-        return self.range_m / REFERENCE_RANGE_M
+        return self.range_m / PAPER_RANGE_M
+
+
+def physics_values(kinds: Iterable[Physics]) -> dict[str, float | list[float]]:
+    """Radio and vehicle of some swarms as run.json holds them: a number each, the sorted values where they differ."""
+    entries = [asdict(physics) for physics in kinds]
+    distinct = {name: sorted({entry[name] for entry in entries}) for name in asdict(Physics())}
+    return {name: values[0] if len(values) == 1 else values for name, values in distinct.items()}
+
+
+def physics_line(values: Mapping[str, float | list[float]]) -> str:
+    """What stands above every table: "radio 120 m, 10 m/s, step 0.1 s, contact 10 m"; "60 to 120" where they differ."""
+
+    def span(name: str) -> str:
+        value = values[name]
+        return f"{value[0]:g} to {value[-1]:g}" if isinstance(value, list) else f"{value:g}"
+
+    return f"radio {span('range_m')} m, {span('speed_mps')} m/s, step {span('step_s')} s, contact {span('contact_m')} m"

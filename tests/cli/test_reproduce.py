@@ -13,10 +13,12 @@ from phygail.cli.main import main
 from phygail.config import InputError
 from phygail.evaluation.catalog import EXPERIMENTS
 from phygail.evaluation.experiment import Experiment, Leg
+from phygail.evaluation.grid import Grid
 from phygail.evaluation.report import REPORT, report_text
 from phygail.evaluation.reproduce import same_flights, why_not
 from phygail.evaluation.rows import TIMINGS, read_rows
 from phygail.methods import METHODS
+from phygail.swarm.bounds import bound_steps
 
 # `phygail` takes part as soon as the package holds it and its weights.
 WANTED = ",".join(name for name in ("center-fly", "sidr", "reach", "phygail") if not why_not(name))
@@ -189,3 +191,44 @@ def test_noise_keeps_its_levels_apart(tmp_path):
     assert levels == {0.0, 2.0, 4.0, 6.0, 8.0, 10.0}
     assert json.loads((tmp_path / "fast-4m" / "run.json").read_text())["config"]["noise_m"] == 4.0
     assert "| method | cases | 0 m | 2 m | 4 m | 6 m | 8 m | 10 m |" in (tmp_path / REPORT).read_text(encoding="utf-8")
+
+
+SMALL = ("--cases", "1", "--uavs", "20", "--damage", "0.5", "--methods", "center-fly,sidr")
+
+
+def test_another_seed_draws_other_cases_of_the_same_settings(tmp_path):
+    folders = {seed: tmp_path / f"s{seed}" for seed in (0, 2)}
+    for seed, folder in folders.items():
+        assert main(["reproduce", "overall", *SMALL, "--seed", str(seed), "--out", str(folder)]) == 0
+    rows = {seed: read_rows(folder / "fast" / "rows.csv") for seed, folder in folders.items()}
+    assert [row["scenario"] for row in rows[0]] == ["n0020-d0.500-c000-s0"] * 2
+    assert [row["scenario"] for row in rows[2]] == ["n0020-d0.500-c000-s2"] * 2
+    assert {row["seed"] for row in rows[2]} == {2}
+    drawn = Grid((20,), (0.5,), 1, 2).scenario(0)
+    assert rows[2][0]["bound_steps"] == bound_steps(drawn.spots, drawn.physics)
+    for seed, folder in folders.items():
+        assert json.loads((folder / "fast" / "run.json").read_text())["config"]["seed"] == seed
+        assert json.loads((folder / "experiment.json").read_text())["seed"] == seed
+
+
+def test_draws_of_two_seeds_are_never_mixed(tmp_path, capsys):
+    """Not within a leg, nor in a leg that the folder does not hold yet; nothing is written."""
+    out = tmp_path / "overall"
+    assert main(["reproduce", "overall", *SMALL, "--seed", "1", "--out", str(out)]) == 0
+    before = {file: file.read_bytes() for file in out.rglob("*") if file.is_file()}
+    planner = ("--cases", "1", "--uavs", "20", "--damage", "0.5", "--methods", "convex", "--out", str(out))
+    for words in ((*SMALL, "--out", str(out)), planner, (*planner, "--seed", "3")):
+        capsys.readouterr()
+        assert main(["reproduce", "overall", *words]) == 2
+        assert "seed was 1, now" in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in out.rglob("*") if file.is_file()} == before
+    (out / "experiment.json").unlink()  # of a folder from before there were seeds: they were 0
+    assert main(["reproduce", "overall", *planner, "--seed", "1"]) == 2
+    assert "seed was 0, now 1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seed", ["-1", str(2**63)])
+def test_an_impossible_seed_is_refused(tmp_path, capsys, seed):
+    assert main(["reproduce", "overall", *SMALL, "--seed", seed, "--out", str(tmp_path / "out")]) == 2
+    assert f"seed {seed}: choose from 0 to" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -20,15 +20,25 @@ def sample_row(scenario: str = "a", method: str = "m", **cells):
 
 
 def test_the_header_is_the_one_of_the_contract_and_further_columns_follow():
-    assert csv_text([], header=True) == DESIGN_HEADER + ",noise_m,delay_steps\n"
+    assert csv_text([], header=True) == DESIGN_HEADER + ",noise_m,delay_steps,bias_m\n"
 
 
-def test_rows_from_before_the_further_columns_are_read_as_perfect_sensing(tmp_path):
-    path = tmp_path / "rows.csv"
-    save_rows(path, [sample_row("a", noise_m=0.0, delay_steps=0)])
-    lines = [line.rsplit(",", 2)[0] for line in path.read_text().splitlines()]
+@pytest.mark.parametrize(("missing", "known"), [(3, {"noise_m": 0.0, "delay_steps": 0}), (1, {"noise_m": 4.0})])
+def test_rows_from_before_the_further_columns_are_read_as_perfect_in_what_they_lack(tmp_path, missing, known):
+    path, row = tmp_path / "rows.csv", sample_row("a", bias_m=0.0, **known)
+    save_rows(path, [row])
+    lines = [line.rsplit(",", missing)[0] for line in path.read_text().splitlines()]
     path.write_text("\n".join(lines) + "\n")
-    assert read_rows(path) == [sample_row("a", noise_m=0.0, delay_steps=0)]
+    assert read_rows(path) == [row]
+
+
+@pytest.mark.parametrize(
+    "header", [DESIGN_HEADER.rsplit(",", 1)[0], f"{DESIGN_HEADER},noise_m,delay_steps,bias_m,more"]
+)
+def test_a_file_with_other_columns_is_refused(tmp_path, header):
+    (tmp_path / "rows.csv").write_text(f"{header}\n")
+    with pytest.raises(InputError, match="does not begin with the columns of a comparison"):
+        read_rows(tmp_path / "rows.csv")
 
 
 def test_rows_survive_the_file_exactly(tmp_path):

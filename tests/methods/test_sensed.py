@@ -33,15 +33,15 @@ def test_methods_fly_with_late_and_noisy_neighbors(name):
 MINDFUL = [name for name in METHODS if getattr(METHODS.get(name), "own_centers", False)]
 
 
+@pytest.mark.parametrize("sensing", [Sensing(sigma_m=6.0), Sensing(bias_m=20.0)])
 @pytest.mark.parametrize("name", MINDFUL)
-def test_all_subnets_at_once_fly_as_one_by_one_however_differently_they_read_the_center(name):
+def test_all_subnets_at_once_fly_as_one_by_one_however_differently_they_read_the_center(name, sensing):
     """The oracle is the loop over subnets that every other rule flies with noise."""
     scenario = draw_scenario(60, 0.6, generator(700_005))
     at_once, one_by_one = (make_method(name) for _ in range(2))
     one_by_one.own_centers = False
     together, apart = (
-        sensed_controller(method, scenario, Sensing(sigma_m=6.0), np.random.default_rng(0))
-        for method in (at_once, one_by_one)
+        sensed_controller(method, scenario, sensing, np.random.default_rng(0)) for method in (at_once, one_by_one)
     )
     state = initial_state(scenario)
     assert state.links.count > 3
@@ -56,7 +56,8 @@ SWIFT = [name for name in METHODS if hasattr(METHODS.get(name), "act_late")]
 
 @pytest.mark.parametrize("name", SWIFT)
 @pytest.mark.parametrize(("uavs", "damage", "sensing"), [
-    (60, 0.6, Sensing(delay_steps=3)), (60, 0.6, Sensing(5.0, 2)), (100, 0.7, Sensing(delay_steps=1)),
+    (60, 0.6, Sensing(delay_steps=3)), (60, 0.6, Sensing(5.0, 2)), (60, 0.6, Sensing(0.0, 1, 20.0)),
+    (100, 0.7, Sensing(delay_steps=1)),
 ])  # fmt: skip
 def test_all_pictures_at_once_fly_as_a_copy_of_the_rule_for_every_uav(name, uavs, damage, sensing, monkeypatch):
     """Beliefs, late news and links included; subnets meet on the way."""

@@ -20,8 +20,8 @@ def flight():
     return states
 
 
-def observer(flight, sigma_m=0.0, delay_steps=0, seed=0, reckoned=False):
-    sensing = Sensing(sigma_m, delay_steps)
+def observer(flight, sigma_m=0.0, delay_steps=0, bias_m=0.0, seed=0, reckoned=False):
+    sensing = Sensing(sigma_m, delay_steps, bias_m)
     return SensedObserver(flight[0].scenario, sensing, np.random.default_rng(seed), reckoned=reckoned)
 
 
@@ -185,6 +185,68 @@ def test_reckoning_needs_every_step(flight):
         eye.observe(flight[2], Scope.SUBNET)
 
 
+# --- a constant bias of what is stored --------------------------------------------------------------------------------
+
+
+def test_a_bias_has_the_asked_size_and_is_the_same_in_every_step(flight):
+    eye = observer(flight, bias_m=20.0)
+    views, layout = [eye.observe(state, Scope.SUBNET) for state in flight], flight[0].scenario.layout
+    errors = views[0].roster - layout
+    assert errors.std() == pytest.approx(20.0, rel=0.15)
+    assert abs(errors.mean()) < 5.0
+    for view, state in zip(views, flight, strict=True):
+        assert np.array_equal(view.roster - layout, errors)
+        assert np.array_equal(view.positions, state.positions)  # measured, not stored
+        assert np.array_equal(
+            view.damaged_in_range, Observer(state.scenario).observe(state, Scope.SUBNET).damaged_in_range
+        )
+
+
+def test_the_mean_of_all_readings_keeps_the_bias_and_loses_the_noise(flight):
+    """Seven readings: the noise of 5 m falls to 5/sqrt(7) = 1.9 m, the bias of 20 m stays what it is."""
+    layout, center = flight[0].scenario.layout, flight[0].scenario.center
+    bias = watch(flight, Scope.SUBNET, bias_m=20.0)
+    both = watch(flight, Scope.SUBNET, sigma_m=5.0, bias_m=20.0, reckoned=True)
+    noise = watch(flight, Scope.SUBNET, sigma_m=5.0, reckoned=True)
+    assert (noise.roster - layout).std() == pytest.approx(5.0 / np.sqrt(7), rel=0.15)
+    np.testing.assert_allclose(both.roster - layout, (noise.roster - layout) + (bias.roster - layout), atol=1e-9)
+    np.testing.assert_allclose(both.centers - center, (noise.centers - center) + (bias.centers - center), atol=1e-9)
+    assert np.array_equal(both.positions, noise.positions)
+
+
+def test_a_subnet_uses_the_copy_of_the_center_of_its_lowest_member(flight):
+    """Copies differ from UAV to UAV; where subnets meet, that of the lowest stays."""
+    views, scenario = watch(flight, Scope.SUBNET, bias_m=20.0), flight[0].scenario
+    eye = observer(flight, bias_m=20.0)
+    far = 1e4 * np.arange(len(scenario.alive))[:, None] * [1.0, 0.0]
+    own = eye.observe(SwarmState(scenario, far, np.zeros_like(far), 0), Scope.SUBNET).centers  # everybody alone
+    assert len(np.unique(own, axis=0)) == len(scenario.alive)
+    assert (own - scenario.center).std() == pytest.approx(20.0, rel=0.2)
+    for label, view in enumerate(views):
+        lowest = np.searchsorted(scenario.alive, view.members.min())
+        np.testing.assert_allclose(views.centers[label], own[lowest], atol=1e-9)
+        assert np.array_equal(view.mission.center, views.centers[label])
+    together = eye.observe(SwarmState(scenario, far / 1e6, np.zeros_like(far), 1), Scope.SUBNET).centers
+    assert np.array_equal(together, own[:1])
+
+
+def test_every_scope_reads_the_same_bias_and_another_seed_another(flight):
+    subnets, local, planner = (watch(flight, scope, bias_m=20.0) for scope in (Scope.SUBNET, Scope.LOCAL, Scope.GLOBAL))
+    assert np.array_equal(planner.roster, subnets.roster)
+    assert np.array_equal(planner.mission.center, subnets.centers[0])
+    assert np.array_equal(local.mission.center, subnets.centers[flight[-1].links.subnet])
+    near = subnets.damaged_in_range
+    assert np.array_equal(local.damaged_offsets, subnets.roster[near[:, 1]] - flight[-1].positions[near[:, 0]])
+    assert not np.array_equal(watch(flight, Scope.SUBNET, bias_m=20.0, seed=1).roster, subnets.roster)
+
+
+def test_twice_the_bias_is_twice_the_error(flight):
+    """The draws do not depend on the size: comparisons over the bias are paired."""
+    layout = flight[0].scenario.layout
+    one, two = (watch(flight, Scope.SUBNET, bias_m=size).roster - layout for size in (8.0, 16.0))
+    np.testing.assert_allclose(two, 2 * one, atol=1e-9)
+
+
 def test_local_offsets_lead_from_the_receiver_now_to_the_neighbor_then(flight):
     view = watch(flight, Scope.LOCAL, delay_steps=2)
     pairs = flight[-1].links.pairs
@@ -222,5 +284,8 @@ def test_the_past_must_be_seen_in_order(flight):
 def test_impossible_sensing_is_refused():
     with pytest.raises(InputError, match="sigma_m -1"):
         Sensing(sigma_m=-1.0)
+    for size in (-1.0, float("nan"), float("inf"), 1e308):
+        with pytest.raises(InputError, match=r"bias_m .* must be from 0 to 1e\+07 meters"):
+            Sensing(bias_m=size)
     with pytest.raises(InputError, match="delay_steps -2"):
         Sensing(delay_steps=-2)

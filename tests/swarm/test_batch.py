@@ -27,6 +27,7 @@ def random_scenario(rng, name="drawn"):
         range_m=float(rng.choice([5.0, 40.0, 60.0, 120.0])),
         speed_mps=float(rng.choice([3.0, 10.0, 31.0])),
         step_s=float(rng.choice([0.1, 0.07, 0.5])),
+        contact_m=float(rng.choice([1.5, 10.0, 50.0])),
     )
     damaged = rng.choice(uavs, size=int(rng.integers(0, uavs - 1)), replace=False)
     layout = rng.uniform(0, width, (uavs, 2))

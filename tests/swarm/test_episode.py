@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 
+from phygail.config import Physics
+from phygail.swarm.dynamics import step
 from phygail.swarm.episode import fly
-from phygail.swarm.scenario import make_scenario
-from phygail.swarm.state import initial_state
+from phygail.swarm.scenario import draw_scenario, make_scenario
+from phygail.swarm.state import SwarmState, initial_state
 
 
 def pair(distance: float, **options):
@@ -114,3 +116,45 @@ def test_commands_that_are_no_numbers_count_as_zero_and_are_told(command, nonfin
     episode = fly(pair(130.0, budget_steps=3), lambda state: np.full((2, 2), command))
     assert episode.nonfinite is nonfinite
     assert episode.metrics.distance_m_per_uav == pytest.approx(3.0 if command == 1e308 else 0.0)
+
+
+def to_center(state):
+    """Everybody to the center at full speed, stopping there."""
+    physics, way = state.scenario.physics, state.scenario.center - state.positions
+    distance = np.hypot(*way.T)[:, None]
+    return way / np.maximum(distance, physics.stride_m) * physics.speed_mps
+
+
+@pytest.mark.parametrize("safety", [False, True])
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_all_lengths_and_the_speed_times_a_factor_give_the_same_flight(factor, safety):
+    """Layout, map, range, speed and contact distance: equal steps, contacts and budget; positions times the factor."""
+    scaled = Physics(range_m=120.0 * factor, speed_mps=10.0 * factor, contact_m=10.0 * factor)
+    one = draw_scenario(50, 0.6, np.random.default_rng(8))
+    other = make_scenario(
+        "scaled", factor * one.layout, one.damaged, width_m=factor * one.width_m, physics=scaled,
+    )  # fmt: skip
+    flights = [fly(scenario, to_center, safety=safety, record=True) for scenario in (one, other)]
+    assert flights[0].terminated
+    assert flights[1].steps == flights[0].steps > 20
+    assert other.budget_steps == one.budget_steps
+    for before, after in zip(flights[0].states, flights[1].states, strict=True):
+        np.testing.assert_allclose(after.positions, factor * before.positions, rtol=1e-12)
+        assert np.array_equal(after.links.pairs, before.links.pairs)
+        assert np.array_equal(after.links.contacts, before.links.contacts)
+    assert flights[1].metrics.contact_events_per_uav == flights[0].metrics.contact_events_per_uav
+
+
+@pytest.mark.parametrize(("speed", "step_s"), [(10.0, 0.1), (2.0, 0.1), (10.0, 0.02), (7.3, 0.13)])
+def test_whoever_flies_straight_to_the_center_is_there_when_the_budget_ends(speed, step_s):
+    """AUDIT R2, R3: any stride, any center, also one outside the map."""
+    rng = np.random.default_rng(0)
+    for center in ([400.0, 10.0], [-900.0, 250.0], [0.0, 0.0]):
+        layout = rng.uniform(0, 400, (6, 2))
+        physics = Physics(speed_mps=speed, step_s=step_s)
+        scenario = make_scenario("a", layout, width_m=400, center=center, physics=physics)
+        positions = scenario.spots
+        for _ in range(scenario.budget_steps):
+            state = SwarmState(scenario, positions.copy(), np.zeros_like(positions), 0)
+            positions = step(state, to_center(state)).positions
+        np.testing.assert_allclose(positions, np.tile(center, (6, 1)), atol=1e-6)

@@ -1,3 +1,4 @@
+import re
 import time
 
 import numpy as np
@@ -59,9 +60,44 @@ def test_a_map_too_wide_for_one_network_is_refused_in_seconds(uavs, width):
     assert time.process_time() - started < 10
 
 
-def test_a_radio_below_the_separation_never_makes_a_network():
-    with pytest.raises(InputError, match="radio range of 9 m stay split"):
-        draw_layout(20, np.random.default_rng(0), physics=Physics(range_m=9.0))
+@pytest.mark.parametrize("physics", [Physics(range_m=9.0), Physics(contact_m=120.0), Physics(contact_m=1e7)])
+def test_a_radio_below_the_contact_distance_never_makes_a_network(physics):
+    words = f"contact distance of {physics.contact_m:g} m have no links with a radio range of {physics.range_m:g} m"
+    with pytest.raises(InputError, match=re.escape(words)):
+        draw_layout(20, np.random.default_rng(0), physics=physics)
+
+
+def test_the_map_grows_with_the_radio_range_up_to_the_largest_coordinates():
+    """200 UAVs: 1000 m at 120 m, 2500 m at 300 m, 250 m at 30 m."""
+    assert [width_for(200, reach) for reach in (120.0, 240.0, 300.0, 30.0)] == [1000.0, 2000.0, 2500.0, 250.0]
+    with pytest.raises(InputError, match=r"range of 1e\+07 m: the map of 20 UAVs would be 2.66667e\+07 m wide"):
+        width_for(20, 1e7)
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0, 8.0])
+def test_a_layout_for_a_scaled_radio_and_contact_distance_is_the_scaled_layout(factor):
+    """Powers of two: every product is exact, so the draws are equal to the last bit."""
+    scaled = Physics(range_m=120.0 * factor, contact_m=10.0 * factor)
+    for uavs in (2, 20, 100, 3000):
+        layout = draw_layout(uavs, np.random.default_rng(uavs))
+        assert np.array_equal(draw_layout(uavs, np.random.default_rng(uavs), physics=scaled), factor * layout)
+
+
+def test_the_contact_distance_decides_how_far_apart_uavs_stand():
+    near, far = (
+        np.vstack([pdist(draw_layout(100, np.random.default_rng(s), physics=Physics(contact_m=d))) for s in range(10)])
+        for d in (1.0, 25.0)
+    )
+    assert 1.0 <= near.min() < 10.0
+    assert far.min() >= 25.0
+
+
+def test_a_short_radio_with_a_long_contact_distance_is_refused_with_a_remedy():
+    """200 UAVs with a 12 m radio: a map of 100 m, on which no 200 UAVs stand 10 m apart; 1 m is no problem."""
+    with pytest.raises(InputError, match=r"200 UAVs do not fit 10 m apart .* 100 m wide: .* shorter contact distance"):
+        draw_layout(200, np.random.default_rng(0), physics=Physics(range_m=12.0))
+    layout = draw_layout(200, np.random.default_rng(0), physics=Physics(range_m=12.0, contact_m=1.0))
+    assert find_links(layout, 12.0).connected
 
 
 def test_the_radio_range_decides_what_is_connected():

@@ -72,6 +72,14 @@ def test_a_contact_is_closer_than_ten_metres_by_more_than_a_micrometre(distance,
     assert bool(len(find_links(line(0, distance), R).contacts)) is touching
 
 
+def test_the_contact_distance_may_be_another():
+    assert find_links(line(0, 3, 9), R, 4.0).contacts.tolist() == [[0, 1]]
+    assert find_links(line(0, 3, 9), R, 7.0).contacts.tolist() == [[0, 1], [1, 2]]
+    farther = find_links(line(0, 3, 9), 4.0, 20.0)  # contacts beyond the radio range make no links
+    assert farther.contacts.tolist() == [[0, 1], [0, 2], [1, 2]]
+    assert farther.pairs.tolist() == [[0, 1]]
+
+
 def test_contacts_are_counted_beyond_a_radio_range_below_ten_metres():
     links = find_links(line(0, 8, 12), 5.0)
     assert links.pairs.tolist() == [[1, 2]]

@@ -3,14 +3,17 @@
 import numpy as np
 import pytest
 
+from phygail.config import Physics
 from phygail.swarm.metrics import Meter
 from phygail.swarm.scenario import make_scenario
 from phygail.swarm.state import SwarmState
 
 
-def measure(*xs: list[float], step_s: float = 0.1, velocities: list[np.ndarray] | None = None):
+def measure(*xs: list[float], contact_m: float = 10.0, velocities: list[np.ndarray] | None = None):
     """Meter a flight on a line: one list of x coordinates per state."""
-    scenario = make_scenario("a", np.array([[1000.0 * k, 0.0] for k in range(len(xs[0]))]))
+    scenario = make_scenario(
+        "a", np.array([[1000.0 * k, 0.0] for k in range(len(xs[0]))]), physics=Physics(contact_m=contact_m)
+    )
     states = []
     for k, row in enumerate(xs):
         velocity = np.zeros((len(row), 2)) if velocities is None else velocities[k]
@@ -28,6 +31,14 @@ def test_an_event_is_a_pair_that_comes_closer_than_ten_metres():
     # Pairs in contact per step: 1, 1, 0, 1 -> mean 0.75, over 3 UAVs, over 0.1 s.
     assert metrics.contact_rate_raw == pytest.approx(0.75 / 3 / 0.1)
     assert metrics.contact_rate_capped == 2.0
+
+
+def test_the_contact_distance_is_that_of_the_vehicle():
+    """The flight above: with 8.5 m the pair enters at step 2 only; with 11 m at 1, and stays to the end."""
+    flight = [0, 12, 50], [0, 9, 50], [0, 8, 50], [0, 10, 50], [0, 9.5, 50]
+    short, long = measure(*flight, contact_m=8.5), measure(*flight, contact_m=11.0)
+    assert (short.contact_events_per_uav, long.contact_events_per_uav) == pytest.approx((1 / 3, 1 / 3))
+    assert (short.contact_rate_raw, long.contact_rate_raw) == pytest.approx((0.25 / 3 / 0.1, 1.0 / 3 / 0.1))
 
 
 def test_a_pair_that_starts_close_is_no_event_but_counts_in_the_rate():

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from phygail.config import CONTACT_M, CONTACT_TOLERANCE_M, Physics
-from phygail.swarm.safety import IN_HAND_M, HalfPlanes, filter_velocities, neighbor_radius_m, project_onto_cells
+from phygail.swarm.safety import IN_HAND, HalfPlanes, filter_velocities, kept_m, neighbor_radius_m, project_onto_cells
 
 WORLD = Physics()
 SEEDS = st.integers(0, 2**32 - 1)
@@ -86,6 +86,29 @@ def test_neighbor_radius_follows_speed_and_step():
     assert neighbor_radius_m(Physics(speed_mps=20.0, step_s=0.5)) == pytest.approx(30.001)
 
 
+def test_the_contact_distance_is_that_of_the_vehicle():
+    """Head on at 11 m: d_col = 4 m leaves each (11 - 4.0004)/2 = 3.4998 m, that is 6.9996 m/s in half a second."""
+    physics = Physics(contact_m=4.0, step_s=0.5)
+    assert kept_m(physics) == pytest.approx(4.0004)
+    assert neighbor_radius_m(physics) == pytest.approx(14.0004)
+    positions, velocities = np.array([[0.0, 0.0], [11.0, 0.0]]), np.array([[10.0, 0.0], [-10.0, 0.0]])
+    safe = filter_velocities(positions, velocities, physics)
+    np.testing.assert_allclose(safe, [[6.9996, 0.0], [-6.9996, 0.0]], atol=1e-12)
+    wide = filter_velocities(positions, velocities, Physics(contact_m=11.0))
+    np.testing.assert_allclose(wide, 0.0, atol=1e-12)
+
+
+@given(seed=SEEDS, n=st.integers(2, 40), kind=st.sampled_from(KINDS), factor=st.sampled_from([0.5, 2.0, 16.0]))
+@settings(max_examples=40, deadline=None)
+def test_all_lengths_times_a_factor_give_the_commands_times_it(seed, n, kind, factor):
+    """Powers of two: equal to the last bit."""
+    rng = np.random.default_rng(seed)
+    positions, velocities = dense_swarm(rng, n, kind), disc(rng, n, 10.0)
+    scaled = Physics(speed_mps=10.0 * factor, contact_m=10.0 * factor)
+    safe = filter_velocities(positions, velocities, WORLD)
+    assert np.array_equal(filter_velocities(factor * positions, factor * velocities, scaled), factor * safe)
+
+
 def test_nothing_changes_when_nobody_is_near():
     rng = np.random.default_rng(0)
     positions = 12.01 * np.array(list(itertools.product(range(6), repeat=2)), dtype=float)
@@ -108,7 +131,9 @@ def test_a_swarm_too_small_for_pairs_passes(n):
     seed=SEEDS,
     n=st.integers(2, 40),
     kind=st.sampled_from(KINDS),
-    physics=st.sampled_from([WORLD, Physics(speed_mps=25.0, step_s=0.4), Physics(speed_mps=0.3, step_s=0.05)]),
+    physics=st.sampled_from(
+        [WORLD, Physics(speed_mps=25.0, step_s=0.4), Physics(speed_mps=0.3, step_s=0.05), Physics(contact_m=3.0)]
+    ),
 )
 @settings(max_examples=40, deadline=None)
 def test_no_step_creates_a_contact_or_brings_a_pair_closer_than_allowed(seed, n, kind, physics):
@@ -123,8 +148,8 @@ def test_no_step_creates_a_contact_or_brings_a_pair_closer_than_allowed(seed, n,
         before = distances(positions)
         positions = positions + safe * physics.step_s
         after = distances(positions)
-        assert (after >= np.minimum(before, CONTACT_M) - 1e-9)[off].all()
-        limit = CONTACT_M - CONTACT_TOLERANCE_M
+        assert (after >= np.minimum(before, physics.contact_m) - 1e-9)[off].all()
+        limit = physics.contact_m - CONTACT_TOLERANCE_M
         assert not ((before >= limit) & (after < limit))[off].any(), "a new contact"
 
 
@@ -138,7 +163,7 @@ def test_rounding_never_adds_up_to_a_contact():
         wanted = np.stack([7 * toward + 7 * side, -7 * toward + 7 * side]) / 1.5
         positions = positions + filter_velocities(positions, wanted, WORLD) * WORLD.step_s
     gap = np.hypot(*(positions[1] - positions[0]))
-    assert CONTACT_M + 0.9 * IN_HAND_M < gap < CONTACT_M + 1.01 * IN_HAND_M
+    assert CONTACT_M * (1 + 0.9 * IN_HAND) < gap < CONTACT_M * (1 + 1.01 * IN_HAND)
 
 
 def random_cells(rng, k):
@@ -206,7 +231,7 @@ def test_filter_equals_brute_force_on_swarms(seed, n, kind):
     for i in range(n):
         near = np.flatnonzero((d[i] > 0) & (d[i] <= 12.001))
         normal = (positions[near] - positions[i]) / d[i, near, None]
-        limit = (d[i, near] / 2 - np.minimum((CONTACT_M + IN_HAND_M) / 2, d[i, near] / 2)) / WORLD.step_s
+        limit = (d[i, near] / 2 - np.minimum(CONTACT_M * (1 + IN_HAND) / 2, d[i, near] / 2)) / WORLD.step_s
         along = normal @ safe[i] - limit
         assert (along <= 1e-10).all()
         best = brute_projection(velocities[i], normal, limit)

@@ -23,6 +23,7 @@ from phygail.swarm.scenario import (
     scenario_to_json,
     transform,
 )
+from phygail.swarm.state import initial_state
 
 SQUARE = [[0.0, 0.0], [200.0, 0.0], [0.0, 200.0], [200.0, 200.0]]
 ENTRY = {"id": "a1", "width": 250.0, "positions": SQUARE, "damaged": [3]}
@@ -58,8 +59,85 @@ def test_defaults_with_a_map_come_from_its_width():
 
 
 def test_budgets_are_those_of_the_paper():
-    assert [budget_for(w) for w in (320, 500, 750, 1000, 1600)] == [256, 400, 600, 800, 1280]
-    assert budget_for(0.5) == 1
+    assert [budget_for(w, Physics()) for w in (320, 500, 750, 1000, 1600)] == [256, 400, 600, 800, 1280]
+    assert budget_for(0.5, Physics()) == 1
+
+
+@given(st.floats(22.0, 1e7))
+@settings(max_examples=300)
+def test_on_a_centered_map_the_paper_s_vehicle_has_the_paper_s_budget(width):
+    """floor(0.8 W) covers the way from a corner, W/sqrt(2), on every map wider than 22 m."""
+    corners = [[0.0, 0.0], [width, 0.0], [0.0, width], [width, width]]
+    assert make_scenario("a", corners, width_m=width).budget_steps == math.floor(0.8 * width + 1e-9)
+
+
+@pytest.mark.parametrize(("speed", "step_s", "steps"), [
+    (10.0, 0.1, 600), (20.0, 0.1, 300), (10.0, 0.2, 300), (2.0, 0.1, 3000), (10.0, 0.02, 3000), (0.3, 0.1, 20_000),
+    (7.0, 0.1, 857),  # 600 m / 0.7 m = 857.14
+    (10_000.0, 1.0, 1),
+])  # fmt: skip
+def test_the_budget_is_a_way_flown_at_full_speed(speed, step_s, steps):
+    """AUDIT R3, U6: 0.8 x 750 m, whatever the stride."""
+    scenario = make_scenario("a", SQUARE, [2], width_m=750, physics=Physics(speed_mps=speed, step_s=step_s))
+    assert scenario.budget_steps == steps
+
+
+def test_the_budget_covers_the_way_to_a_center_off_the_middle():
+    """AUDIT R2: 0.8 W = 400 steps, but (0, 0) is hypot(480, 360) = 600 m from the center."""
+    layout = [[0.0, 0.0], [100.0, 0.0], [500.0, 350.0], [480.0, 360.0]]
+    assert make_scenario("a", layout, width_m=500, center=[480.0, 360.0]).budget_steps == 600
+    assert make_scenario("a", layout, width_m=500, center=[480.3, 360.0]).budget_steps == 601  # 600.24 m
+    slow = Physics(speed_mps=2.0)
+    assert make_scenario("a", layout, width_m=500, center=[480.0, 360.0], physics=slow).budget_steps == 3000
+    outside = make_scenario("a", layout, width_m=500, center=[3000.0, 4000.0])
+    assert outside.budget_steps == 5000
+    assert outside.budget_steps == scenario_from_json(scenario_to_json(outside), "x").budget_steps
+
+
+def test_only_the_alive_have_a_way_to_the_center():
+    """Without UAV 0 the farthest is 1 at hypot(380, 360) = 523.45 m; without both the map decides."""
+    layout = [[0.0, 0.0], [100.0, 0.0], [500.0, 350.0], [480.0, 360.0]]
+    assert make_scenario("a", layout, [0], width_m=500, center=[480.0, 360.0]).budget_steps == 524
+    assert make_scenario("a", layout, [0, 1], width_m=500, center=[480.0, 360.0]).budget_steps == 400
+
+
+def test_a_budget_that_is_given_wins():
+    scenario = make_scenario("a", SQUARE, width_m=250, center=[9000.0, 0.0], budget_steps=3)
+    assert scenario.budget_steps == 3
+
+
+def test_a_vehicle_too_slow_for_any_budget_is_refused_unless_one_is_given():
+    crawling = Physics(speed_mps=1e-6, step_s=1e-6)
+    with pytest.raises(
+        InputError, match=r"at 1e-12 m per step the budget would be 200,000,000,000,000 steps, more than"
+    ):
+        make_scenario("a", SQUARE, width_m=250, physics=crawling)
+    assert make_scenario("a", SQUARE, width_m=250, physics=crawling, budget_steps=9).budget_steps == 9
+
+
+@pytest.mark.parametrize("factor", [0.5, 2.0, 4.0])
+def test_all_lengths_and_the_speed_times_a_factor_give_the_scaled_scenario(factor):
+    """Drawn, not copied: the same damage, links, subnets, contacts and budget; positions times the factor."""
+    scaled = Physics(range_m=120.0 * factor, speed_mps=10.0 * factor, contact_m=10.0 * factor)
+    for uavs, ratio in ((20, 0.5), (100, 0.3), (200, 0.9)):
+        one = draw_scenario(uavs, ratio, np.random.default_rng(uavs))
+        other = draw_scenario(uavs, ratio, np.random.default_rng(uavs), physics=scaled)
+        assert np.array_equal(other.layout, factor * one.layout)
+        assert np.array_equal(other.center, factor * one.center)
+        assert np.array_equal(other.damaged, one.damaged)
+        assert (other.width_m, other.budget_steps) == (factor * one.width_m, one.budget_steps)
+        links, others = (initial_state(s).links for s in (one, other))
+        assert np.array_equal(others.pairs, links.pairs)
+        assert np.array_equal(others.subnet, links.subnet)
+
+
+def test_a_drawn_scenario_splits_at_its_own_radio():
+    for reach in (30.0, 300.0):
+        physics = Physics(range_m=reach, contact_m=reach / 12)
+        scenario = draw_scenario(100, 0.5, np.random.default_rng(0), physics=physics)
+        assert scenario.width_m == 750.0 * reach / 120.0
+        assert find_links(scenario.layout, reach).connected
+        assert not find_links(scenario.spots, reach).connected
 
 
 def test_a_scenario_is_immutable_and_keeps_nothing_of_the_callers_array():
@@ -159,7 +237,7 @@ def test_a_swarm_size_out_of_bounds_is_refused(uavs):
 
 
 def test_scenario_files_round_trip_exactly(tmp_path):
-    own = Physics(range_m=1 / 3, speed_mps=0.1 + 0.2, step_s=math.pi)
+    own = Physics(range_m=1 / 3, speed_mps=0.1 + 0.2, step_s=math.pi, contact_m=1 / 7)
     rng = np.random.default_rng(0)
     scenarios = [
         draw_scenario(50, 0.5, rng, name="drawn"),

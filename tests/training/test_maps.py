@@ -44,4 +44,7 @@ def test_a_scenario_on_another_map_keeps_its_swarm() -> None:
     assert np.array_equal(other.layout, case.layout)
     assert other.width_m > case.width_m
     assert not np.array_equal(other.center, case.center)
-    assert other.budget_steps == case.budget_steps
+    assert other.budget_steps == 277 > case.budget_steps  # the way from (300, 0) to the moved center
+    assert other.budget_steps == np.ceil(np.hypot(*(other.center - [300.0, 0.0])))
+    same = on_other_map(case, override(config, ["map_shift=0"]), np.random.default_rng(3))
+    assert same.budget_steps == case.budget_steps == 256

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from phygail.cli.options import (
+    PAPER_RADIO,
     Count,
     EngineName,
     MaybeNumbers,
     Names,
     Plugins,
     Policy,
+    Radio,
     Safety,
     make_engine,
     require_one,
 )
-from phygail.config import InputError
+from phygail.config import InputError, physics_line, physics_values
 
 if TYPE_CHECKING:
     from phygail.evaluation.grid import Grid
@@ -61,6 +63,8 @@ class Compare:
     """Filter every command so that no new contact can happen."""
     noise: Annotated[float, tyro.conf.arg(metavar="M")] = 0.0
     """Standard deviation of every position that a method sees, in meters, fresh in every step."""
+    bias: Annotated[float, tyro.conf.arg(metavar="M")] = 0.0
+    """Standard deviation of a constant error of the stored roster and center, in meters, drawn once per flight."""
     delay: Count = 0
     """Age of what a method knows about neighbors, in steps."""
     policy: Policy = None
@@ -69,14 +73,16 @@ class Compare:
     """Python file that registers further methods."""
     timeout: Annotated[float | None, tyro.conf.arg(metavar="S", help_behavior_hint="")] = None
     """Wall time per episode in seconds; a longer one ends as a failure flagged timeout."""
+    radio: Radio = PAPER_RADIO
 
     def run(self) -> int:
         """Compare and print the overall table."""
         from phygail.cli.console import complain, episodes_bar, stdout
+        from phygail.evaluation.grid import Grid
         from phygail.evaluation.runner import compare
         from phygail.perception.noise import Sensing
 
-        sensing = Sensing(self.noise, self.delay)
+        sensing = Sensing(self.noise, self.delay, self.bias)
         cases = self._cases()
         with episodes_bar() as progress:
             rows = compare(
@@ -87,7 +93,10 @@ class Compare:
             )  # fmt: skip
         from phygail.evaluation.tables import count_timeouts, summary_table
 
-        stdout().print(summary_table(rows))
+        kinds = [cases.physics] if isinstance(cases, Grid) else [case.physics for case in cases]
+        console = stdout()
+        console.print(physics_line(physics_values(kinds)))
+        console.print(summary_table(rows))
         complain(f"{rows.height:,} rows in {self.out / 'rows.csv'}, summary in {self.out / 'summary.md'}")
         errors = int(rows["flag"].str.starts_with("error:").sum())
         if errors:
@@ -104,6 +113,7 @@ class Compare:
             for flag, value in (("--uavs", self.uavs), ("--damage", self.damage), ("--cases", self.cases),
                                 ("--seed", self.seed)):  # fmt: skip
                 require_one("source of scenarios", {"--scenarios": self.scenarios, flag: value})
+            self.radio.refuse_beside(self.scenarios)
             return load_scenarios(self.scenarios)
         if self.uavs is None or self.damage is None:
             raise InputError("nothing to fly: give --scenarios FILE.json, or --uavs and --damage")
@@ -112,4 +122,5 @@ class Compare:
             parse_numbers(self.damage, "--damage"),
             50 if self.cases is None else self.cases,
             self.seed or 0,
+            self.radio.physics(),
         )

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from phygail.cli.options import Count, Switch
+from phygail.cli.options import PAPER_RADIO, Count, Radio, Switch
+from phygail.config import physics_line, physics_values
 
 if TYPE_CHECKING:
     from phygail.evaluation.inspection import Inspection
@@ -24,6 +25,7 @@ class Inspect:
     For example:
       phygail inspect layout.csv
       phygail inspect paper-100 --json
+      phygail inspect layout.csv --range-m 300
     """
 
     layout: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="LAYOUT.csv")]
@@ -32,13 +34,14 @@ class Inspect:
     """Of the random damage."""
     json: Switch = False
     """Print JSON instead of tables."""
+    radio: Radio = PAPER_RADIO
 
     def run(self) -> int:
         """Inspect and print."""
         from phygail.evaluation.inspection import inspect_layout
         from phygail.swarm.layouts import find_layout
 
-        found = inspect_layout(find_layout(self.layout).positions, seed=self.seed)
+        found = inspect_layout(find_layout(self.layout).positions, self.radio.physics(), seed=self.seed)
         if self.json:
             print(json.dumps(asdict(found), indent=2))
         else:
@@ -58,6 +61,7 @@ def _print_tables(found: Inspection) -> None:
         ["links", f"{found.links:,} (mean degree {found.mean_degree:.1f})"],
         ["subnets", "1 (connected)" if found.subnets == 1 else f"{found.subnets} (split already)"],
         ["smallest separation", f"{found.separation_m:.1f} m"],
+        ["pairs in contact", f"{found.contacts:,} (closer than {found.physics.contact_m:g} m)"],
         ["critical UAVs", f"{len(found.critical)} (the loss of one alone splits a subnet)"],
         *([["", named]] if named else []),
     ]
@@ -69,6 +73,7 @@ def _print_tables(found: Inspection) -> None:
     summary = Table(title="The swarm", title_justify="left", title_style="bold", show_header=False)
     for fact in facts:
         summary.add_row(*fact)
+    console.print(physics_line(physics_values([found.physics])))
     console.print(summary)
     console.print(
         terminal_table("Random damage", ("damage", "UAVs lost", "splits", "subnets", "alive in the largest"), outlook)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from phygail.config import InputError
+from phygail.config import InputError, Physics
 
 if TYPE_CHECKING:
     from phygail.evaluation.pool import Engine
@@ -21,6 +22,45 @@ Names = Annotated[str, tyro.conf.arg(metavar="NAMES")]
 Numbers = Annotated[str, tyro.conf.arg(metavar="LIST")]
 MaybeNumbers = Annotated[str | None, tyro.conf.arg(metavar="LIST", help_behavior_hint="")]
 Count = Annotated[int, tyro.conf.arg(metavar="INT")]
+
+
+@dataclass(frozen=True)
+class RadioFlags:
+    """Radio and vehicle; None is the paper's."""
+
+    range_m: Annotated[float | None, tyro.conf.arg(metavar="M", help_behavior_hint="")] = None
+    """Radio range in meters, 120 unless given; drawn maps grow with it, so that swarms split as the paper's do."""
+    speed_mps: Annotated[float | None, tyro.conf.arg(metavar="M/S", help_behavior_hint="")] = None
+    """Speed limit in meters per second, 10 unless given."""
+    step_s: Annotated[float | None, tyro.conf.arg(metavar="S", help_behavior_hint="")] = None
+    """Duration of a step in seconds, 0.1 unless given."""
+    contact_m: Annotated[float | None, tyro.conf.arg(metavar="M", help_behavior_hint="")] = None
+    """Contact distance in meters, 10 unless given: UAVs closer than this are in contact; drawn layouts keep it."""
+
+    def physics(self) -> Physics:
+        """What the flags say, the rest as in the paper."""
+        from phygail.swarm.checks import positive
+
+        return Physics(**{name: positive(_flag(name), value) for name, value in self._given().items()})
+
+    def refuse_beside(self, scenarios: Path) -> None:
+        """A scenario file brings radio and vehicle along."""
+        for name, value in self._given().items():
+            raise InputError(
+                f"--scenarios and {_flag(name)} cannot be combined: {scenarios} says what radio and vehicle "
+                f"its scenarios have; put {name!r}: {value:g} there"
+            )
+
+    def _given(self) -> dict[str, float]:
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+Radio = Annotated[RadioFlags, tyro.conf.arg(name="")]  # flags without a prefix
+PAPER_RADIO = RadioFlags()
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def require_one(what: str, given: dict[str, object]) -> str | None:

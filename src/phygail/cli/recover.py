@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from phygail.cli.options import Count, Plugins, Policy, Safety, Switch, require_one
-from phygail.config import InputError
+from phygail.cli.options import PAPER_RADIO, Count, Plugins, Policy, Radio, Safety, Switch, require_one
+from phygail.config import InputError, physics_line, physics_values
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +68,7 @@ class Recover:
     """Save t,uav,x,y,vx,vy of the alive (s, m, m/s); with several methods one file each, FILE.METHOD.csv."""
     json: Switch = False
     """Print JSON instead of a table."""
+    radio: Radio = PAPER_RADIO
 
     def run(self) -> int:
         """Fly all methods on the one scenario and show how they did."""
@@ -111,6 +112,7 @@ class Recover:
         if self.scenarios is not None:
             if damage:
                 raise InputError(f"--scenarios and {damage} cannot be combined: a scenario brings its damage along")
+            self.radio.refuse_beside(self.scenarios)
             return _pick(self.scenarios, self.id)
         if self.id is not None:
             raise InputError("--id needs --scenarios: name the file that holds the scenario")
@@ -121,10 +123,11 @@ class Recover:
     def _drawn(self, ratio: float, *, fresh: bool) -> Scenario:
         from phygail.evaluation.grid import Grid, damaged_layouts
 
+        physics = self.radio.physics()
         # Case 0 of a grid: the same scenario as in a comparison.
         if fresh:
-            return Grid((_SWARM if self.uavs is None else self.uavs,), (ratio,), 1, self.seed).scenario(0)
-        return damaged_layouts([str(self.layout)], [ratio], 1, self.seed)[0]
+            return Grid((_SWARM if self.uavs is None else self.uavs,), (ratio,), 1, self.seed, physics).scenario(0)
+        return damaged_layouts([str(self.layout)], [ratio], 1, self.seed, physics)[0]
 
     def _struck(self) -> Scenario:
         from phygail.evaluation.grid import parse_whole
@@ -134,6 +137,7 @@ class Recover:
         from phygail.swarm.layouts import find_layout
         from phygail.swarm.scenario import make_scenario
 
+        physics = self.radio.physics()
         layout: np.ndarray
         width: float | None
         if self.layout is not None:
@@ -141,13 +145,13 @@ class Recover:
             layout, name, width = ground.positions, ground.name, ground.width_m
         else:
             uavs = _SWARM if self.uavs is None else self.uavs
-            layout, name = draw_layout(uavs, generator(self.seed, "layout", uavs)), f"n{uavs:04d}-s{self.seed}"
-            width = width_for(uavs)
+            name, width = f"n{uavs:04d}-s{self.seed}", width_for(uavs, physics.range_m)
+            layout = draw_layout(uavs, generator(self.seed, "layout", uavs), width, physics)
         if self.kill is not None:
             damaged = parse_whole(self.kill, "--kill")
         else:
             damaged = tuple(strike_damage(layout, *_parse_strike(self.strike or "")).tolist())
-        return make_scenario(name, layout, damaged, width_m=width, seed=self.seed)
+        return make_scenario(name, layout, damaged, width_m=width, physics=physics, seed=self.seed)
 
     def _check_outputs(self) -> None:
         """Refuse files that cannot be written before anything is flown."""
@@ -238,4 +242,6 @@ def _print_table(case: Case, rows: list[dict[str, Any]]) -> None:
         ]
         for row in rows
     ]  # fmt: skip
-    stdout().print(terminal_table(title, header, cells))
+    console = stdout()
+    console.print(physics_line(physics_values([scenario.physics])))
+    console.print(terminal_table(title, header, cells))

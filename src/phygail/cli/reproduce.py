@@ -36,6 +36,7 @@ class Reproduce:
       phygail reproduce --list
       phygail reproduce overall --cases 1 --uavs 20,50 --methods center-fly,sidr,reach --out out/overall
       phygail reproduce noise --workers 8
+      phygail reproduce overall --seed 2 --out results/overall-seed-2
       phygail reproduce all --cases 1 --out out
     """
 
@@ -57,6 +58,8 @@ class Reproduce:
     """Some of the damage ratios, e.g. 0.25,0.5."""
     methods: Annotated[str | None, tyro.conf.arg(metavar="NAMES", help_behavior_hint="")] = None
     """Some of the methods, or others, e.g. one of --plugin."""
+    seed: Count = 0
+    """Of the scenarios: another seed draws other cases of the same settings, into a folder of its own."""
     workers: Count = 2
     """Processes; rows do not depend on it."""
     engine: EngineName = "local"
@@ -135,6 +138,7 @@ class Reproduce:
             None if self.damage is None else parse_numbers(self.damage, "--damage"),
             None if self.methods is None else tuple(name.strip() for name in self.methods.split(",")),
             self.cases,
+            self.seed,
         )
 
     def _budget(self) -> Budget:

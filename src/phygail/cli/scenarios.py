@@ -8,8 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from phygail.cli.options import Count, MaybeNumbers, Numbers, require_one
-from phygail.config import InputError
+from phygail.cli.options import PAPER_RADIO, Count, MaybeNumbers, Numbers, Radio, require_one
+from phygail.config import InputError, physics_line, physics_values
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,7 @@ class Scenarios:
     For example:
       phygail scenarios --uavs 100,200 --damage 0.25,0.5 --cases 50 --seed 7 --out cases.json
       phygail scenarios --uavs 20:100:20 --damage 0.05:0.95:0.05 --cases 5 --out cases.json
+      phygail scenarios --uavs 100 --damage 0.5 --range-m 300 --speed-mps 15 --out cases.json
       phygail scenarios --layout paper-100,mine.csv --damage 0.1,0.5,0.9 --cases 10 --out cases.json
     """
 
@@ -34,6 +35,7 @@ class Scenarios:
     """Scenarios per size and ratio."""
     seed: Count = 0
     """Equal seeds give equal scenarios."""
+    radio: Radio = PAPER_RADIO
 
     def run(self) -> int:
         """Draw and save."""
@@ -43,11 +45,11 @@ class Scenarios:
 
         if require_one("source of layouts", {"--uavs": self.uavs, "--layout": self.layout}) is None:
             raise InputError("no swarm is named: give --uavs 100,200 or --layout paper-100")
-        damage = parse_numbers(self.damage, "--damage")
+        damage, physics = parse_numbers(self.damage, "--damage"), self.radio.physics()
         if self.uavs is not None:
-            scenarios = Grid(parse_whole(self.uavs, "--uavs"), damage, self.cases, self.seed).scenarios()
+            scenarios = Grid(parse_whole(self.uavs, "--uavs"), damage, self.cases, self.seed, physics).scenarios()
         else:
-            scenarios = damaged_layouts((self.layout or "").split(","), damage, self.cases, self.seed)
+            scenarios = damaged_layouts((self.layout or "").split(","), damage, self.cases, self.seed, physics)
         save_scenarios(self.out, scenarios)
-        complain(f"{len(scenarios):,} scenarios in {self.out}")
+        complain(f"{len(scenarios):,} scenarios in {self.out}: {physics_line(physics_values([physics]))}")
         return 0

@@ -60,7 +60,7 @@ def parallel_env(
     Args:
         uavs: Swarm size before the damage, or several of which one is drawn; 20 if None.
         damage: Damage ratio, or (lowest, highest); (0.25, 0.75) if None.
-        width_m: Side of the map; the paper's for the swarm size if None.
+        width_m: Side of the map; the paper's for the swarm size, in proportion to the radio range, if None.
         physics: Radio and vehicle of drawn scenarios.
         scenarios: Scenarios, or a scenario file, instead of drawn ones.
         safety: Pass all commands through the filter that makes new contacts impossible.

@@ -38,7 +38,7 @@ class Drawn:
     Attributes:
         uavs: Swarm sizes N, each equally likely.
         damage: Lowest and highest damage ratio; uniform between.
-        width_m: Side of the map; the paper's for N if None.
+        width_m: Side of the map; the paper's for N, in proportion to the radio range, if None.
         physics: Radio and vehicle.
     """
 

@@ -171,6 +171,7 @@ def case_row(case: Case, name: str, *, safety: bool, policy: Path | None, sensin
         "version": __version__,
         "noise_m": float(sensing.sigma_m),
         "delay_steps": sensing.delay_steps,
+        "bias_m": float(sensing.bias_m),
     }
 
 

@@ -16,8 +16,6 @@ from phygail.evaluation.pool import Engine
 from phygail.evaluation.runner import Progress, make_job
 from phygail.swarm.scenario import Scenario
 
-SEED = 0  # of every reported scenario; nothing was tuned, trained or selected on it
-
 log = logging.getLogger("phygail")
 
 
@@ -56,7 +54,7 @@ def fly_leg(
     """
     notes = {}
     for uavs, ratios, cases in leg.settings():
-        scenarios, remarks = draw_cases(leg, uavs, ratios, cases, SEED)
+        scenarios, remarks = draw_cases(leg, uavs, ratios, cases, leg.seed)
         for remark in remarks:
             log.warning("%s", remark)
         notes[f"{leg.name} {uavs}"] = remarks
@@ -83,6 +81,6 @@ def fly_scenarios(
     engine = how.engine(workers) if how.engine else None
     with how.progress(title or folder.name) if how.progress else nullcontext() as progress:
         collect(
-            job, folder, {"source": leg.source, "seed": SEED}, workers=workers, engine=engine, progress=progress,
+            job, folder, {"source": leg.source, "seed": leg.seed}, workers=workers, engine=engine, progress=progress,
             command=how.command, kin=kin,
         )  # fmt: skip

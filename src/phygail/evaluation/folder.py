@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from phygail import __version__
-from phygail.config import InputError
+from phygail.config import InputError, Physics, physics_values
 from phygail.evaluation.flight import TIMEOUT, Job
 from phygail.evaluation.grid import Grid
-from phygail.evaluation.rows import Row, key_of, read_rows, save_rows
+from phygail.evaluation.rows import FURTHER, Row, key_of, read_rows, save_rows
 from phygail.files import DRAFT, make_folder, read_text, write_text
 from phygail.perception.noise import Sensing
 from phygail.swarm.scenario import scenario_to_json
@@ -23,6 +23,9 @@ try:
     import fcntl
 except ImportError:  # no such locks on this system: two runs at once are then the user's affair
     fcntl = None  # type: ignore[assignment]
+
+# What a record does not name: radio and vehicle of folders from before they were written down, perfect sensing.
+_IMPLIED: dict[str, Any] = {**physics_values([Physics()]), **FURTHER}
 
 
 def resolved_config(job: Job) -> dict[str, Any]:
@@ -38,16 +41,21 @@ def resolved_config(job: Job) -> dict[str, Any]:
 
 
 def describe_sensing(sensing: Sensing) -> dict[str, float]:
-    """Noise and delay; nothing where sensing is perfect, as in folders from before there was either."""
-    return {} if sensing.perfect else {"noise_m": float(sensing.sigma_m), "delay_steps": sensing.delay_steps}
+    """Noise, delay and bias; nothing of what is perfect, as in folders from before there was any of them."""
+    bias = {"bias_m": float(sensing.bias_m)} if sensing.bias_m else {}
+    if sensing.perfect:
+        return {}
+    return {"noise_m": float(sensing.sigma_m), "delay_steps": sensing.delay_steps} | bias
 
 
 def _describe_cases(job: Job) -> dict[str, Any]:
     cases = job.cases
     if isinstance(cases, Grid):
-        return {"uavs": list(cases.uavs), "damage": list(cases.damage), "cases": cases.cases, "seed": cases.seed}
+        source = {"uavs": list(cases.uavs), "damage": list(cases.damage), "cases": cases.cases, "seed": cases.seed}
+        return source | physics_values([cases.physics])
     entries = [[scenario_to_json(s), s.seed] for s in cases.given]
-    return {"scenarios": len(entries), "content": digest(json.dumps(entries).encode())}
+    source = {"scenarios": len(entries), "content": digest(json.dumps(entries).encode())}
+    return source | physics_values(s.physics for s in cases.given)
 
 
 def digest(content: bytes) -> str:
@@ -86,7 +94,7 @@ class RunFolder:
         if version != __version__:
             raise InputError(f"{self.path} was made by phygail {version}, this is {__version__}: choose another folder")
         for key in self.decisive(config):
-            before, now = config.get(key), self.config.get(key)
+            before, now = (known.get(key, _IMPLIED.get(key)) for known in (config, self.config))
             if before != now:
                 raise InputError(
                     f"{self.path} holds another run ({key} was {_shorten(before)}, now {_shorten(now)}): "

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Protocol
 
-from phygail.config import InputError
+from phygail.config import InputError, Physics
 from phygail.rng import generator
 from phygail.swarm.damage import damage_count
-from phygail.swarm.formation import check_size
+from phygail.swarm.formation import check_radio, check_size, width_for
 from phygail.swarm.layouts import find_layout
-from phygail.swarm.scenario import Scenario, draw_scenario
+from phygail.swarm.scenario import Scenario, budget_for, draw_scenario
 
 MOST_VALUES = 10_000  # of one list or range: more is a slip of the keyboard
 MOST_DIGITS = 9  # before the decimal point
@@ -41,19 +41,22 @@ class Cases(Protocol):
 class Grid:
     """Every combination of swarm size and damage ratio, `cases` times, numbered in that order.
 
-    A scenario depends on (seed, N, damage, case) and nothing else: not on the rest of the grid, not on the order.
+    A scenario depends on (seed, N, damage, case), the radio and nothing else: not on the rest of the grid, not on the
+    order. Its map is the paper's for N, in proportion to the radio range.
 
     Attributes:
         uavs: Swarm sizes N.
         damage: Damage ratios, at most three decimals.
         cases: Scenarios per cell.
         seed: Non-negative.
+        physics: Radio and vehicle.
     """
 
     uavs: tuple[int, ...]
     damage: tuple[float, ...]
     cases: int
     seed: int = 0
+    physics: Physics = field(default_factory=Physics)
 
     def __post_init__(self) -> None:
         if not self.uavs or not self.damage:
@@ -64,10 +67,12 @@ class Grid:
             raise InputError(f"the grid has {len(self):,} scenarios: at most {MOST_SCENARIOS:,} are possible")
         if not 0 <= self.seed <= LARGEST_SEED:
             raise InputError(f"seed {self.seed}: choose from 0 to {LARGEST_SEED:,}")
+        check_radio(self.physics)
         _check_unlike("swarm size", self.uavs)
         _check_unlike("damage ratio", self.damage)
         for uavs in self.uavs:
             check_size(uavs)
+            budget_for(width_for(uavs, self.physics.range_m), self.physics)  # refuses what is too wide or too slow
             for ratio in self.damage:
                 _check_cell(uavs, ratio)
 
@@ -90,7 +95,8 @@ class Grid:
         """Draw scenario number `index`; a cell that does not split says so."""
         uavs, ratio, case = self.cell(index)
         rng = generator(self.seed, "scenario", uavs, _permille(ratio), case)
-        return draw_scenario(uavs, ratio, rng, name=drawn_id(uavs, ratio, case, self.seed), seed=self.seed)
+        name = drawn_id(uavs, ratio, case, self.seed)
+        return draw_scenario(uavs, ratio, rng, name=name, seed=self.seed, physics=self.physics)
 
     def scenarios(self) -> list[Scenario]:
         """All scenarios of the grid."""
@@ -126,7 +132,9 @@ class Listed:
         return replace(self.given[index])
 
 
-def damaged_layouts(layouts: Iterable[str], damage: Iterable[float], cases: int, seed: int) -> list[Scenario]:
+def damaged_layouts(
+    layouts: Iterable[str], damage: Iterable[float], cases: int, seed: int, physics: Physics | None = None
+) -> list[Scenario]:
     """Random damage that splits fixed layouts: `cases` scenarios per layout (file or name) and damage ratio.
 
     As in `Grid`, a scenario depends on its own coordinates only; ids are like paper-100-d0.250-c003-s0.
@@ -150,6 +158,7 @@ def damaged_layouts(layouts: Iterable[str], damage: Iterable[float], cases: int,
                         seed=seed,
                         layout=ground.positions,
                         width_m=ground.width_m,
+                        physics=physics,
                     )
                 )
     return scenarios

@@ -46,8 +46,10 @@ class Inspection:
         mean_degree: Links per UAV.
         subnets: 1 if the layout is connected.
         separation_m: Smallest distance between two UAVs.
+        contacts: Pairs closer than the contact distance.
         critical: Indices of UAVs whose loss alone splits a subnet.
         outlook: By damage ratio.
+        physics: Radio and vehicle.
     """
 
     uavs: int
@@ -55,8 +57,10 @@ class Inspection:
     mean_degree: float
     subnets: int
     separation_m: float
+    contacts: int
     critical: tuple[int, ...]
     outlook: tuple[DamageOutlook, ...]
+    physics: Physics
 
 
 def inspect_layout(
@@ -68,7 +72,8 @@ def inspect_layout(
     ratios: Sequence[float] = RATIOS,
 ) -> Inspection:
     """Inspect a layout ((N, 2) m); random damage is drawn `draws` times per ratio."""
-    links = find_links(layout, (physics or Physics()).range_m)
+    radio = physics or Physics()
+    links = find_links(layout, radio.range_m, radio.contact_m)
     nearest = cKDTree(layout).query(layout, k=2)[0][:, 1]
     return Inspection(
         len(layout),
@@ -76,8 +81,10 @@ def inspect_layout(
         2 * len(links.pairs) / len(layout),
         links.count,
         float(nearest.min()),
+        len(links.contacts),
         tuple(critical_uavs(len(layout), links.pairs)),
         tuple(_outlook(len(layout), links.pairs, ratio, seed, draws) for ratio in ratios),
+        radio,
     )
 
 

@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
 from phygail import __version__
-from phygail.config import SEPARATION_M, InputError, Physics
+from phygail.config import InputError, Physics
 from phygail.evaluation.grid import Grid
 from phygail.files import read_text, write_text
 from phygail.perception.graph import ACTIVE, CENTER, Graph, perceive
@@ -85,7 +85,7 @@ def graph_measures(graph: Graph, physics: Physics) -> dict[str, tuple[float, flo
     """Degrees and spectral norms, each with the bound that the paper claims for it."""
     matrix = adjacency(graph)
     plain = matrix[:, graph.types != CENTER]
-    slots, packed = graph.index.shape[1], packing_bound(physics.range_m, SEPARATION_M)
+    slots, packed = graph.index.shape[1], packing_bound(physics.range_m, physics.contact_m)
     claim = math.sqrt(slots * packed)
     return {
         "in_degree": (float(matrix.sum(axis=1).max()), float(slots)),

@@ -12,8 +12,8 @@ from pathlib import Path
 from phygail.config import InputError
 from phygail.evaluation.catalog import EXPERIMENTS
 from phygail.evaluation.evidence import NOTES, read_notes
-from phygail.evaluation.experiment import Experiment, Leg, Scale, scaled
-from phygail.evaluation.flying import SEED, Flying, fly_leg
+from phygail.evaluation.experiment import SEED, Experiment, Leg, Scale, scaled
+from phygail.evaluation.flying import Flying, fly_leg
 from phygail.evaluation.propositions import COST, MEASURES, measure_all, paper_actor, save_cost
 from phygail.evaluation.report import flights_folder
 from phygail.evaluation.roster import installed, load_methods
@@ -26,7 +26,8 @@ log = logging.getLogger("phygail")
 
 
 def run_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying, budget: Budget | None = None) -> None:
-    """Do all that an experiment needs and `out` does not hold yet."""
+    """Do all that an experiment needs and `out` does not hold yet; draws of another seed are refused, not mixed in."""
+    check_seed(flights_folder(experiment, out), scale.seed)
     if experiment.variants:
         load_methods(how.plugins)
         run_trained(experiment, out, scale, budget or Budget(), how)
@@ -34,6 +35,17 @@ def run_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying,
     fly_experiment(experiment, out, scale, how)
     if experiment.measured:
         measure_experiment(experiment, out, scale, how)
+
+
+def check_seed(folder: Path, seed: int) -> None:
+    """Refuse a folder whose scenarios were drawn with another seed; its notes say which, from 0 on none."""
+    known = read_notes(folder)
+    flown = (folder / NOTES).exists() or any(folder.glob("*/run.json"))
+    before = known.get("seed", SEED)
+    if flown and before != seed:
+        raise InputError(
+            f"{folder} holds another run (seed was {before}, now {seed}): choose another folder or give --seed {before}"
+        )
 
 
 def measure_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying) -> None:
@@ -45,7 +57,7 @@ def measure_experiment(experiment: Experiment, out: Path, scale: Scale, how: Fly
         save_cost(out / COST, actor, weights)
     sizes = experiment.measured if scale.uavs is None else [n for n in experiment.measured if n in scale.uavs]
     cases = experiment.measured_cases if scale.cases is None else min(scale.cases, experiment.measured_cases)
-    measure_all(out / MEASURES, sizes, cases, SEED, actor, how.tell)
+    measure_all(out / MEASURES, sizes, cases, scale.seed, actor, how.tell)
 
 
 def fly_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying) -> list[str]:
@@ -62,6 +74,7 @@ def fly_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying)
     folder = make_folder(flights_folder(experiment, out))
     notes = read_notes(folder)
     notes["left_out"] |= left_out
+    notes["seed"] = scale.seed
     for leg in chosen.legs:
         notes["settings"] |= fly_leg(leg, folder / leg.name, how, kin=same_flights(experiment, leg, folder))
         write_text(folder / NOTES, json.dumps(notes, indent=1) + "\n")

@@ -50,8 +50,13 @@ COLUMNS: dict[str, type] = {
     "version": str,
     "noise_m": float,  # standard deviation of every observed coordinate
     "delay_steps": int,  # age of everything known about neighbors
+    "bias_m": float,  # standard deviation of the constant error of every stored coordinate
 }
-FURTHER: dict[str, Any] = {"noise_m": 0.0, "delay_steps": 0}  # columns that older files lack, and what they mean there
+FURTHER: dict[str, Any] = {
+    "noise_m": 0.0,
+    "delay_steps": 0,
+    "bias_m": 0.0,
+}  # columns that older files lack, and what they mean there
 TIMINGS = ("first_action_ms", "solve_s")  # the only columns that differ between two runs
 ERROR = "error:"  # how the flag of a method that raised begins
 
@@ -82,10 +87,8 @@ def read_rows(path: Path) -> list[Row]:
     records = list(csv.reader(io.StringIO(text)))
     if not records:
         return []
-    columns = list(COLUMNS)
-    if records[0] == columns[: -len(FURTHER)]:
-        columns = records[0]
-    if records[0] != columns:
+    columns = list(COLUMNS)[: len(records[0])]
+    if records[0] != columns or len(columns) < len(COLUMNS) - len(FURTHER):
         raise InputError(f"{path} does not begin with the columns of a comparison: choose another folder")
     rows = []
     for number, record in enumerate(records[1:], start=2):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 from rich.table import Table
 
 from phygail import __version__
+from phygail.config import Physics, physics_line, physics_values
 from phygail.evaluation.flight import TIMEOUT
 from phygail.evaluation.summary import split_cases, steps_by_damage, summarize
 
@@ -16,7 +17,7 @@ NOTES = (
     "Failures enter with their whole step budget. Best first: by convergence, then by pooled steps. "
     "± is the half width of the 95 % normal confidence interval of the mean (1.96 s / √cases). "
     "x bound is the sum of steps over the sum of lower bounds. "
-    "Contacts are the times a pair came closer than 10 m, per UAV; "
+    "Contacts are the times a pair came closer than the contact distance, per UAV; "
     "the rates are pairs in contact per UAV and second, capped at 2 per case in the second column. "
     "Rank: per case the mean of the ranks by success, time and capped contact rate, ties sharing the mean rank; "
     "then the mean over cases."
@@ -116,7 +117,15 @@ def _provenance(config: dict[str, Any], command: str, scenarios: int) -> list[st
     else:
         source = f"{config['scenarios']} given scenarios ({config['content'][:19]}…)"
     lines = [f"    {command}\n"] if command else []
-    return [*lines, f"phygail {__version__}. {source}; {scenarios} scenarios, safety {config['safety']}.\n"]
+    settings = f"{scenarios} scenarios, safety {config['safety']}{_sensing(config)}"
+    radio = physics_line({**physics_values([Physics()]), **config})
+    return [*lines, f"phygail {__version__}. {source}; {settings}.\n", f"{radio[0].upper()}{radio[1:]}.\n"]
+
+
+def _sensing(config: Mapping[str, Any]) -> str:
+    """What imperfect sensing there was; nothing where it was perfect."""
+    words = (("noise_m", "noise {:g} m"), ("bias_m", "bias {:g} m"), ("delay_steps", "delay {:d} steps"))
+    return "".join(f", {text.format(config[name])}" for name, text in words if config.get(name))
 
 
 def _listed(values: Sequence[float]) -> str:

@@ -17,9 +17,9 @@ import numpy as np
 
 from phygail.config import InputError
 from phygail.evaluation.evidence import NOTES, read_notes
-from phygail.evaluation.experiment import Experiment, Scale, Variant, scaled
+from phygail.evaluation.experiment import SEED, Experiment, Scale, Variant, scaled
 from phygail.evaluation.flight import fly_case
-from phygail.evaluation.flying import SEED, Flying, fly_leg, fly_scenarios
+from phygail.evaluation.flying import Flying, fly_leg, fly_scenarios
 from phygail.evaluation.machine import machine
 from phygail.evaluation.training_files import copy_training
 from phygail.files import make_folder, write_text
@@ -91,12 +91,13 @@ def run_trained(experiment: Experiment, out: Path, scale: Scale, budget: Budget,
     legs = scaled(experiment, scale).legs
     notes = read_notes(out)
     notes["runs"] = [{"command": how.command, "machine": machine()}]
+    notes["seed"] = scale.seed
     for run in train_variants(experiment, out, budget, how):
         folder = out / run.name
         copy_training(run.folder, folder)
         write_text(out / NOTES, json.dumps(notes, indent=1) + "\n")
         if experiment.checkpoints:
-            fly_checkpoints(experiment, run, out, how)
+            fly_checkpoints(experiment, run, out, how, scale.seed)
             continue
         for leg in legs:
             _check_pilots(leg.methods, run.folder)
@@ -177,16 +178,16 @@ def choose_checkpoints(folder: Path, count: int) -> list[Path]:
     return [kept[k] for k in np.unique(np.linspace(0, len(kept) - 1, count).round().astype(int))]
 
 
-def fly_checkpoints(experiment: Experiment, run: Trained, out: Path, how: Flying) -> None:
+def fly_checkpoints(experiment: Experiment, run: Trained, out: Path, how: Flying, seed: int = SEED) -> None:
     """Fly one case with policies along the training; rows per policy, and the trajectories as a picture."""
     from phygail.evaluation.figures import draw_recovery
 
     (leg,) = experiment.legs
     _check_pilots(leg.methods, run.folder)
-    scenario, flights = draw_case(), {}
+    scenario, flights = draw_case(seed), {}
     for weights in choose_checkpoints(run.folder, experiment.checkpoints):
         policy = run.export(weights, weights.stem)
-        fly_scenarios([scenario], replace(leg, name=weights.stem), out / weights.stem, how, policy)
+        fly_scenarios([scenario], replace(leg, name=weights.stem, seed=seed), out / weights.stem, how, policy)
         epoch = int(weights.stem.removeprefix("epoch-"))
         flights[f"epoch {epoch}"], _ = fly_case(scenario, leg.methods[0], policy=policy, record=True)
     draw_recovery(flights, out / "trajectories.png")

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from phygail.config import REFERENCE_RANGE_M
+from phygail.config import PAPER_RANGE_M
 from phygail.groups import group_sums
 from phygail.methods.base import SubnetMethod, register
 from phygail.methods.forces import go
@@ -53,7 +53,7 @@ class Phygail(SubnetMethod):
         super().__init__(rng)
         file = Path(policy) if policy is not None else bundled(self.policy_name).with_suffix(".onnx")
         self.policy = load_gates(file.resolve())
-        self._margin = self.policy.belief.margin_m / REFERENCE_RANGE_M
+        self._margin = self.policy.belief.margin_m / PAPER_RANGE_M
         self._beliefs = Beliefs(self.policy.belief)
         self._late: LateBeliefs | None = None
 

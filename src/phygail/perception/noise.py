@@ -1,4 +1,4 @@
-"""Imperfect sensing for every method: noisy positions and late news of neighbors (METHODS 4.8).
+"""Imperfect sensing for every method: noisy positions, wrong stored places, late news of neighbors (METHODS 4.8).
 
 Decisions, where METHODS leaves room:
 - Radio is physical: who is linked to whom, who is in which subnet and which damaged UAVs are in range stay true.
@@ -6,6 +6,11 @@ Decisions, where METHODS leaves room:
   use the truth.
 - One draw per UAV and step: a UAV localizes itself and tells the others. All roster spots get a fresh draw too: noise
   on the damaged alone would tell who is damaged. The center gets one draw per subnet, for global methods one.
+- A bias is an error of what is *stored*, the same in every step: averaging readings does not remove it. The roster is
+  one list that all carry, so each of its entries is off by one vector for everybody. The center is off by a vector of
+  its own in every UAV's copy; a subnet uses the copy of its lowest-numbered member (no mean over members, which would
+  take the error out of large subnets), a global method that of the lowest-numbered alive. Positions of the alive are
+  measured, not stored: they have no bias.
 - With a delay of k steps a UAV knows its own state now and all others as they were k steps ago (at the start: at
   t = 0), with the noise of that time. A global method plans at t = 0 and feeds back each UAV's own position, so a delay
   does not touch it. In a local view the offsets lead from the receiver now to the neighbor then. In a subnet each
@@ -27,6 +32,7 @@ import numpy as np
 from phygail.config import InputError
 from phygail.groups import group_means
 from phygail.perception.view import GlobalView, LocalView, Observer, Scope, SubnetView, SubnetViews, View
+from phygail.swarm.checks import LARGEST_COORDINATE_M
 from phygail.swarm.links import link_lengths
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.state import SwarmState
@@ -39,21 +45,24 @@ class Sensing:
     Attributes:
         sigma_m: Standard deviation of every observed coordinate, fresh every step.
         delay_steps: Age of everything known about neighbors.
+        bias_m: Standard deviation of every coordinate of the stored roster and center, drawn once per episode.
     """
 
     sigma_m: float = 0.0
     delay_steps: int = 0
+    bias_m: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.sigma_m < np.inf:
-            raise InputError(f"sigma_m {self.sigma_m} must be a number of meters, 0 or more")
+        for name in ("sigma_m", "bias_m"):
+            if not 0 <= getattr(self, name) <= LARGEST_COORDINATE_M:
+                raise InputError(f"{name} {getattr(self, name)} must be from 0 to {LARGEST_COORDINATE_M:g} meters")
         if self.delay_steps < 0:
             raise InputError(f"delay_steps {self.delay_steps} must be 0 or more")
 
     @property
     def perfect(self) -> bool:
-        """Neither noise nor delay."""
-        return self.sigma_m == 0 and self.delay_steps == 0
+        """Neither noise nor bias nor delay."""
+        return self.sigma_m == 0 and self.bias_m == 0 and self.delay_steps == 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,6 +168,23 @@ class _Reckoning:
         return _Senses(positions, roster, group_means(links.subnet, center, links.count))
 
 
+class _Bias:
+    """What is wrong with the stored roster and center, the same in every step of an episode.
+
+    Args:
+        uavs: N. alive: (n,) int, their roster indices. bias_m: Standard deviation. rng: Of the errors.
+    """
+
+    def __init__(self, uavs: int, alive: np.ndarray, bias_m: float, rng: np.random.Generator) -> None:
+        self._roster = bias_m * rng.standard_normal((uavs, 2))
+        self._center = (bias_m * rng.standard_normal((uavs, 2)))[alive]  # each UAV has a copy of its own
+
+    def spoil(self, senses: _Senses, subnet: np.ndarray) -> _Senses:
+        """The senses with the places as they are stored; the lowest member of a subnet ((n,) labels) speaks for it."""
+        speakers = np.unique(subnet, return_index=True)[1]
+        return replace(senses, roster=senses.roster + self._roster, centers=senses.centers + self._center[speakers])
+
+
 class SensedObserver(Observer):
     """An observer with imperfect sensing. It must see every step of an episode in order, to know the past.
 
@@ -174,6 +200,10 @@ class SensedObserver(Observer):
         self.sensing = sensing
         self._key = int(rng.integers(2**63))
         self._past: deque[tuple[SwarmState, _Senses]] = deque(maxlen=sensing.delay_steps + 1)
+        self._bias: _Bias | None = None
+        if sensing.bias_m:  # two numbers beside the key: no step, which is one number, draws the same
+            draw = np.random.default_rng([self._key, 0, 1])
+            self._bias = _Bias(scenario.uavs, scenario.alive, sensing.bias_m, draw)
         self._reckoning = _Reckoning() if reckoned and sensing.sigma_m else None  # exact readings need no mean
 
     def observe(self, state: SwarmState, scope: Scope) -> View:
@@ -198,6 +228,8 @@ class SensedObserver(Observer):
                 if self._past and state.step > latest + 1:
                     raise ValueError(f"step {state.step} was observed after step {latest}: reckoning needs every step")
                 senses = self._reckoning.read(senses, state, self.mission.physics.step_s)
+            if self._bias is not None:  # after reckoning: the mean of readings that are all off by b is off by b
+                senses = self._bias.spoil(senses, state.links.subnet)
             self._past.append((state, senses))
 
     def _sense(self, state: SwarmState) -> _Senses:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from phygail.config import CONTACT_M, CONTACT_TOLERANCE_M, InputError
+from phygail.config import CONTACT_TOLERANCE_M, InputError
 from phygail.swarm.batch_cases import Cases, stack_cases
 from phygail.swarm.batch_links import BatchLinks, find_batch_links
 from phygail.swarm.dynamics import project_speed
@@ -82,7 +82,7 @@ class BatchState:
     @cached_property
     def contacts(self) -> np.ndarray:
         """(B,) int, pairs in contact."""
-        close = self.links.squared < (CONTACT_M - CONTACT_TOLERANCE_M) ** 2
+        close = self.links.squared < (self.cases.contact_m - CONTACT_TOLERANCE_M) ** 2
         return (close & self.cases.pairs).sum(axis=(0, 1)) // 2
 
     @property
@@ -141,7 +141,8 @@ def _filter(state: BatchState, velocities: np.ndarray) -> np.ndarray:
     offsets = positions[pairs[:, 0]] - positions[pairs[:, 1]]
     distances = np.hypot(offsets[:, 0], offsets[:, 1])
     speed, step_s = np.repeat(cases.speed_mps, n), np.repeat(cases.step_s, n)
-    return filter_near(positions, velocities.reshape(-1, 2), pairs, distances, speed, step_s).reshape(velocities.shape)
+    safe = filter_near(positions, velocities.reshape(-1, 2), pairs, distances, cases.kept_m[world], speed, step_s)
+    return safe.reshape(velocities.shape)
 
 
 def replace_worlds(state: BatchState, where: np.ndarray, fresh: BatchState, least_rows: int = 0) -> BatchState:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phygail.config import LINK_TOLERANCE_M
-from phygail.swarm.safety import neighbor_radius_m
+from phygail.swarm.safety import kept_m, neighbor_radius_m
 from phygail.swarm.scenario import Scenario
 
 
@@ -21,7 +21,8 @@ class Cases:
         pairs: (n, n, B) bool, pairs of different alive UAVs.
         center: (2, B) m. width_m: (B,) m.
         speed_mps: (B,) v_max. step_s: (B,). budget_steps: (B,) int.
-        reach_m: (B,) m, radio range with its tolerance. near_m: (B,) m, neighbor radius of the safety filter.
+        reach_m: (B,) m, radio range with its tolerance. contact_m: (B,) m, contact distance.
+        near_m, kept_m: (B,) m, neighbor radius of the safety filter and the distance that it keeps.
     """
 
     mask: np.ndarray
@@ -32,7 +33,9 @@ class Cases:
     step_s: np.ndarray
     budget_steps: np.ndarray
     reach_m: np.ndarray
+    contact_m: np.ndarray
     near_m: np.ndarray
+    kept_m: np.ndarray
 
 
 def stack_cases(scenarios: Sequence[Scenario], least_rows: int = 0) -> Cases:
@@ -52,5 +55,7 @@ def stack_cases(scenarios: Sequence[Scenario], least_rows: int = 0) -> Cases:
         step_s=np.array([p.step_s for p in physics]),
         budget_steps=np.array([s.budget_steps for s in scenarios]),
         reach_m=np.array([p.range_m + LINK_TOLERANCE_M for p in physics]),
+        contact_m=np.array([p.contact_m for p in physics]),
         near_m=np.array([neighbor_radius_m(p) for p in physics]),
+        kept_m=np.array([kept_m(p) for p in physics]),
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from phygail.config import InputError
+from phygail.config import InputError, Physics
 
 LARGEST_COORDINATE_M = 1e7  # beyond this, meters lose the 1e-6 tolerance of a link in double precision
 SMALLEST_QUANTITY = 1e-6  # of a width, range, speed or step: smaller ones overflow when divided by
@@ -57,6 +59,12 @@ def positive(name: str, value: Any) -> float:
     if not SMALLEST_QUANTITY <= number <= LARGEST_COORDINATE_M:
         raise InputError(f"{name} {number:g}: choose from {SMALLEST_QUANTITY:g} to {LARGEST_COORDINATE_M:g}")
     return number
+
+
+def checked_physics(given: Mapping[str, Any]) -> Physics:
+    """Radio and vehicle from the fields of `Physics` that are given; the others have their defaults."""
+    named = {field.name: given[field.name] for field in fields(Physics) if field.name in given}
+    return Physics(**{name: positive(name, value) for name, value in named.items()})
 
 
 def checked_budget(steps: Any) -> int:

@@ -27,7 +27,7 @@ class Links:
         lengths: (m,) m, length of every link.
         subnet: (n,) int, label of each UAV's subnet, 0..count-1 in the order of their lowest rows.
         count: Number of subnets N_s.
-        contacts: (k, 2) int, pairs i < j closer than CONTACT_M.
+        contacts: (k, 2) int, pairs i < j closer than the contact distance.
     """
 
     pairs: np.ndarray
@@ -70,12 +70,12 @@ def link_lengths(positions: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     return np.hypot(offsets[:, 0], offsets[:, 1])
 
 
-def find_links(positions: np.ndarray, range_m: float) -> Links:
+def find_links(positions: np.ndarray, range_m: float, contact_m: float = CONTACT_M) -> Links:
     """The links, subnets and contacts of UAVs at `positions` ((n, 2) m)."""
     reach = range_m + LINK_TOLERANCE_M
-    pairs, lengths = near_pairs(positions, max(reach, CONTACT_M))
-    contacts = pairs[lengths < CONTACT_M - CONTACT_TOLERANCE_M]
-    if reach < CONTACT_M:
+    pairs, lengths = near_pairs(positions, max(reach, contact_m))
+    contacts = pairs[lengths < contact_m - CONTACT_TOLERANCE_M]
+    if reach < contact_m:
         linked = lengths <= reach
         pairs, lengths = pairs[linked], lengths[linked]
     subnet, count = label_subnets(len(positions), pairs)

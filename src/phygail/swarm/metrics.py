@@ -16,7 +16,8 @@ class Metrics:
     """Figures of one episode.
 
     Attributes:
-        contact_events_per_uav: Times a pair goes from >= 10 m to < 10 m, over n: the honest collisions per UAV.
+        contact_events_per_uav: Times a pair goes from at least the contact distance (10 m) to less, over n:
+            the honest collisions per UAV.
         contact_rate_raw: (1/dt) mean over steps of the pairs in contact, over n, 1/s.
         contact_rate_capped: min(2, contact_rate_raw).
         distance_m_per_uav: Mean path length.

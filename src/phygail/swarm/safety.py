@@ -7,7 +7,8 @@ near it, m_ij = min(d_col/2, d_ij/2). With the unit normal n_ij from i to j this
 
 Its limit is never negative, so u = 0 is always allowed: a UAV can stay put. If i and j both obey, their distance along
 n_ij after the step is at least d_ij - 2 max(0, (d_ij - d_col)/2) = min(d_ij, d_col): no new contact, by construction.
-d_col is taken 1 mm larger than the contact distance, so that rounding at exactly 10 m is never a contact.
+d_col is taken 1/10,000 larger than the contact distance (1 mm of 10 m), so that rounding at exactly that distance is
+never a contact.
 
 The commanded velocity is replaced by the nearest one in the cell. Velocities are used throughout (limits divided by
 the step), so that a command that is allowed already is returned bit for bit.
@@ -19,18 +20,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from phygail.config import CONTACT_M, Physics
+from phygail.config import Physics
 from phygail.swarm.links import near_pairs
 
-IN_HAND_M = 1e-3  # UAVs keep this more than the contact distance; rounding wears off less than 1e-8 m per step
-_ROUNDING = 1e-12  # share of v_max by which a half-plane may be violated: rounding, far below IN_HAND_M
+IN_HAND = 1e-4  # share of the contact distance that UAVs keep more; rounding wears off less than 1e-8 m per step
+_ROUNDING = 1e-12  # share of v_max by which a half-plane may be violated: rounding, far below what is in hand
 _MOST_ROUNDS = 64  # active-set rounds: two or three are usual, seven the most ever seen; beyond, the step is shortened
 _JUST_BELOW = 1.0 - 2.0**-50  # scaling to a norm can land one rounding above it
 
 
+def kept_m(physics: Physics) -> float:
+    """The distance d_col that the filter keeps: 10.001 m for a contact distance of 10 m."""
+    return physics.contact_m + IN_HAND * physics.contact_m
+
+
 def neighbor_radius_m(physics: Physics) -> float:
-    """Whoever is farther cannot matter: the limit (d - 10.001 m)/2 of a half-plane then exceeds the longest step."""
-    return CONTACT_M + IN_HAND_M + 2.0 * physics.stride_m
+    """Whoever is farther cannot matter: the limit (d - d_col)/2 of a half-plane then exceeds the longest step."""
+    return kept_m(physics) + 2.0 * physics.stride_m
 
 
 def filter_velocities(positions: np.ndarray, velocities: np.ndarray, physics: Physics) -> np.ndarray:
@@ -45,7 +51,7 @@ def filter_velocities(positions: np.ndarray, velocities: np.ndarray, physics: Ph
         (n, 2) m/s. Row i depends on its own command and on the UAVs within `neighbor_radius_m` of it only.
     """
     pairs, distances = near_pairs(positions, neighbor_radius_m(physics))
-    return filter_near(positions, velocities, pairs, distances, physics.speed_mps, physics.step_s)
+    return filter_near(positions, velocities, pairs, distances, kept_m(physics), physics.speed_mps, physics.step_s)
 
 
 def filter_near(
@@ -53,6 +59,7 @@ def filter_near(
     velocities: np.ndarray,
     pairs: np.ndarray,
     distances: np.ndarray,
+    kept: float | np.ndarray,
     speed_mps: float | np.ndarray,
     step_s: float | np.ndarray,
 ) -> np.ndarray:
@@ -65,10 +72,11 @@ def filter_near(
     Args:
         positions: (n, 2) m. velocities: (n, 2) m/s.
         pairs: (m, 2) int, i < j, sorted, all pairs within the neighbor radius at least. distances: (m,) m.
+        kept: Distance that a pair keeps (`kept_m`), one or (m,) m.
         speed_mps: v_max, one or (n,). step_s: One or (n,).
     """
     slack = np.broadcast_to(_ROUNDING * np.asarray(speed_mps), len(positions))
-    planes = _half_planes(positions, pairs, distances, np.broadcast_to(step_s, len(positions)))
+    planes = _half_planes(positions, pairs, distances, kept, np.broadcast_to(step_s, len(positions)))
     over = planes.excess(velocities) > slack[planes.owner]
     if not over.any():
         return velocities
@@ -110,13 +118,16 @@ class HalfPlanes:
         return _dot(self.normal, points[self.owner]) - self.limit
 
 
-def _half_planes(positions: np.ndarray, pairs: np.ndarray, distances: np.ndarray, step_s: np.ndarray) -> HalfPlanes:
+def _half_planes(
+    positions: np.ndarray, pairs: np.ndarray, distances: np.ndarray, kept: float | np.ndarray, step_s: np.ndarray
+) -> HalfPlanes:
     """One half-plane for each of the two UAVs of every near pair."""
-    # Coincident UAVs cannot come closer than they are: the rule min(10 m, 0) asks nothing of them.
+    room = np.maximum(0.0, (distances - kept) / 2.0)
+    # Coincident UAVs cannot come closer than they are: the rule min(d_col, 0) asks nothing of them.
     apart = distances > 0.0
     (i, j), d = pairs[apart].T, distances[apart]
     normal = (positions[j] - positions[i]) / d[:, None]
-    limit = np.maximum(0.0, (d - (CONTACT_M + IN_HAND_M)) / 2.0) / step_s[i]
+    limit = room[apart] / step_s[i]
     return HalfPlanes(
         np.concatenate([i, j]),
         np.concatenate([normal, -normal]),

@@ -12,9 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from phygail.config import BUDGET_STEPS_PER_M, InputError, Physics
+from phygail.config import BUDGET_WIDTHS, InputError, Physics
 from phygail.files import read_text, write_text
-from phygail.swarm.checks import checked_budget, checked_center, checked_layout, positive, shown
+from phygail.swarm.checks import (
+    LARGEST_BUDGET_STEPS,
+    checked_budget,
+    checked_center,
+    checked_layout,
+    checked_physics,
+    positive,
+    shown,
+)
 from phygail.swarm.damage import checked_damage, damage_count, random_damage
 from phygail.swarm.formation import check_size, draw_layout, width_for
 from phygail.swarm.links import find_links
@@ -80,9 +88,35 @@ class Scenario:
         return spots
 
 
-def budget_for(width_m: float) -> int:
-    """T_max = floor(0.8 W), at least one step."""
-    return max(1, math.floor(BUDGET_STEPS_PER_M * width_m + 1e-9))
+def budget_for(width_m: float, physics: Physics, farthest_m: float = 0.0) -> int:
+    """T_max: the steps in which a UAV at full speed flies 0.8 W, and at least as many as to the center.
+
+    With the paper's 1 m per step and a center in the middle of the map this is its floor(0.8 W), for every map wider
+    than 22 m: nobody is farther from the middle than W/sqrt(2), and floor(0.8 W) >= ceil(0.7072 W).
+
+    Args:
+        width_m: Side W of the map.
+        physics: Whose stride counts.
+        farthest_m: How far from the center the farthest alive UAV is.
+    """
+    across = math.floor(BUDGET_WIDTHS * width_m / physics.stride_m + 1e-9)
+    steps = max(1, across, way_steps(farthest_m, physics))
+    if steps > LARGEST_BUDGET_STEPS:
+        raise InputError(
+            f"at {physics.stride_m:g} m per step the budget would be {steps:,} steps, more than "
+            f"{LARGEST_BUDGET_STEPS:,}: choose a higher speed, a longer step or a smaller map, or give budget_steps"
+        )
+    return steps
+
+
+def way_steps(distance_m: float, physics: Physics) -> int:
+    """Steps at full speed over a distance; 1e-9 of a step is rounding."""
+    return math.ceil(distance_m / physics.stride_m - 1e-9)
+
+
+def farthest_m(spots: np.ndarray, center: np.ndarray) -> float:
+    """How far from the center the farthest of `spots` ((n, 2) m) is."""
+    return float(np.hypot(*(spots - center).T).max())
 
 
 def make_scenario(
@@ -116,10 +150,12 @@ def make_scenario(
             )
         middle = np.array([width / 2, width / 2])
     reference = middle if center is None else checked_center(center)
-    steps = budget_for(width) if budget_steps is None else checked_budget(budget_steps)
-    return Scenario(
-        name, layout, checked_damage(len(layout), damaged), width, reference, physics or Physics(), steps, seed
-    )
+    radio, lost = physics or Physics(), checked_damage(len(layout), damaged)
+    if budget_steps is None:
+        steps = budget_for(width, radio, farthest_m(np.delete(layout, lost, axis=0), reference))
+    else:
+        steps = checked_budget(budget_steps)
+    return Scenario(name, layout, lost, width, reference, radio, steps, seed)
 
 
 def _outside(layout: np.ndarray, width_m: float) -> np.ndarray:
@@ -147,7 +183,7 @@ def draw_scenario(
         name: Id of the scenario.
         seed: Recorded in the scenario.
         layout: Fixed layout; only the damage is drawn then.
-        width_m: Side of the map; the paper's (METHODS 2.2) if None.
+        width_m: Side of the map; the paper's (METHODS 2.2), in proportion to the radio range, if None.
         physics: Radio and vehicle.
     """
     radio = physics or Physics()
@@ -156,9 +192,12 @@ def draw_scenario(
     else:
         layout = checked_layout(layout)
         uavs = len(layout)
-    width = (width_for(uavs) if layout is None else None) if width_m is None else width_m
-    # Two UAVs, and a drawn layout that loses nobody, are one network in every draw.
-    hopeless = uavs == 2 or (layout is None and damage_count(uavs, ratio) == 0)
+    width = (width_for(uavs, radio.range_m) if layout is None else None) if width_m is None else width_m
+    # A drawn layout that loses nobody, and UAVs that are all in range of each other, are one network in every draw.
+    if layout is None:
+        hopeless = uavs == 2 or damage_count(uavs, ratio) == 0
+    else:
+        hopeless = uavs == 2 or len(find_links(layout, radio.range_m).pairs) == uavs * (uavs - 1) // 2
     budget = 0 if hopeless else min(SPLIT_REDRAWS, max(200, 20_000_000 // uavs**2))
     ground = layout
     for attempt in range(budget):
@@ -170,7 +209,7 @@ def draw_scenario(
             return make_scenario(name, ground, damaged.tolist(), width_m=width, physics=radio, seed=seed)
     raise InputError(
         f"damage {ratio:g} does not split a swarm of {uavs} UAVs on this map: "
-        "choose another damage ratio, a larger swarm or a wider map"
+        "choose another damage ratio, a larger swarm, a wider map or a shorter radio range"
     )
 
 
@@ -182,7 +221,7 @@ def transform(scenario: Scenario, element: int) -> Scenario:
 
 # --- files -----------------------------------------------------------------------------------------------------------
 
-_OPTIONAL_KEYS = ("width", "center", "range_m", "speed_mps", "step_s", "budget_steps")
+_OPTIONAL_KEYS = ("width", "center", "range_m", "speed_mps", "step_s", "contact_m", "budget_steps")
 
 
 def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
@@ -200,6 +239,7 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
         "range_m": scenario.physics.range_m,
         "speed_mps": scenario.physics.speed_mps,
         "step_s": scenario.physics.step_s,
+        "contact_m": scenario.physics.contact_m,
         "budget_steps": scenario.budget_steps,
     }
 
@@ -220,17 +260,13 @@ def scenario_from_json(entry: Any, where: str) -> Scenario:
         for key in ("positions", "damaged"):
             if not isinstance(entry.get(key), list):
                 raise InputError(f"{key!r} must be a list")
-        default = Physics()
-        physics = Physics(
-            **{k: positive(k, entry.get(k, getattr(default, k))) for k in ("range_m", "speed_mps", "step_s")}
-        )
         return make_scenario(
             name,
             entry["positions"],
             entry["damaged"],
             width_m=entry.get("width"),
             center=entry.get("center"),
-            physics=physics,
+            physics=checked_physics(entry),
             budget_steps=entry.get("budget_steps"),
         )
     except InputError as error:

@@ -34,7 +34,8 @@ class SwarmState:
     @cached_property
     def links(self) -> Links:
         """The radio network at this instant; computed once."""
-        return find_links(self.positions, self.scenario.physics.range_m)
+        physics = self.scenario.physics
+        return find_links(self.positions, physics.range_m, physics.contact_m)
 
     @property
     def terminated(self) -> bool:

@@ -7,15 +7,20 @@ from dataclasses import replace
 import numpy as np
 
 from phygail.experts.frames import FrameBatch
-from phygail.swarm.scenario import Scenario
+from phygail.swarm.scenario import Scenario, farthest_m, way_steps
 from phygail.training.profiles import TrainConfig
 
 
 def on_other_map(scenario: Scenario, config: TrainConfig, rng: np.random.Generator) -> Scenario:
-    """The scenario with the width and center of another map."""
+    """The scenario with the width and center of another map.
+
+    The budget stays that of the swarm's own map, unless the way to the moved center is longer.
+    """
     width_m = np.array(scenario.width_m)
     width = float(wider(width_m, config.map_scale, rng))
-    return replace(scenario, width_m=width, center=elsewhere(scenario.center, width_m, config.map_shift, rng))
+    center = elsewhere(scenario.center, width_m, config.map_shift, rng)
+    way = way_steps(farthest_m(scenario.spots, center), scenario.physics)
+    return replace(scenario, width_m=width, center=center, budget_steps=max(scenario.budget_steps, way))
 
 
 def on_other_maps(frames: FrameBatch, config: TrainConfig, rng: np.random.Generator) -> FrameBatch:
