@@ -12,6 +12,9 @@ LINK_TOLERANCE_M = 1e-6  # a link is d <= range + this: a rigidly moved 120 m li
 CONTACT_M = 10.0  # two alive UAVs closer than this are in contact
 CONTACT_TOLERANCE_M = 1e-6  # a contact is d < CONTACT_M - this
 SEPARATION_M = 10.0  # smallest distance between two UAVs of a fresh layout: no contacts at t = 0
+REFERENCE_RANGE_M = (
+    120.0  # the paper's radio; lengths of methods are chosen at it and grow with the range (Physics.unit)
+)
 BUDGET_STEPS_PER_M = 0.8  # T_max = floor(0.8 W) steps
 SPEED_TOLERANCE_MPS = 1e-9  # a speed within this of the limit is the limit
 
@@ -33,3 +36,12 @@ class Physics:
     def stride_m(self) -> float:
         """The farthest a UAV can fly in one step."""
         return self.speed_mps * self.step_s
+
+    @property
+    def unit(self) -> float:
+        """The range over 120 m: what a length chosen at the paper's radio is multiplied by. There it is exactly 1."""
+        return self.range_m / REFERENCE_RANGE_M
+
+    def steps_to_fly(self, length_m: float) -> int:
+        """Steps at full speed, at least one, for a length chosen at 120 m: what methods wait is measured in ranges."""
+        return max(1, round(length_m * self.unit / self.stride_m))
