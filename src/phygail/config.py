@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 LINK_TOLERANCE_M = 1e-6  # a link is d <= range + this: a rigidly moved 120 m link must not break by rounding
-PAPER_RANGE_M = 120.0  # D_comm of the paper, for which its maps are made
+PAPER_RANGE_M = 120.0  # D_comm of the paper: maps are made and lengths of methods chosen for it (Physics.unit)
 CONTACT_M = 10.0  # d_col of the paper
 CONTACT_TOLERANCE_M = 1e-6  # a contact is d < contact distance - this
 BUDGET_WIDTHS = 0.8  # T_max: the way flown at full speed, in widths of the map
@@ -36,9 +36,13 @@ class Physics:
         return self.speed_mps * self.step_s
 
     @property
-    def scale(self) -> float:
-        """This radio range over the paper's. A method's lengths are given at the paper's and grow with it."""
+    def unit(self) -> float:
+        """The range over 120 m: what a length chosen at the paper's radio is multiplied by. There it is exactly 1."""
         return self.range_m / PAPER_RANGE_M
+
+    def steps_to_fly(self, length_m: float) -> int:
+        """Steps at full speed, at least one, for a length chosen at 120 m: what methods wait is measured in ranges."""
+        return max(1, round(length_m * self.unit / self.stride_m))
 
 
 def physics_values(kinds: Iterable[Physics]) -> dict[str, float | list[float]]:

@@ -11,7 +11,6 @@ from phygail.experts.demonstrate import Outcome, choose_expert, demonstrate
 from phygail.experts.pools import POOLS, choose_pool
 from phygail.experts.recipe import CASES, DAMAGE, SEED, Recipe, held_out
 from phygail.methods.base import METHODS, LocalMethod, run_episode
-from phygail.rng import generator
 from phygail.swarm.links import find_links
 
 RECIPE = Recipe("test", ("center-fly", "sidr", "hero"), damage=(0.5, 0.8), cases=4)
@@ -38,8 +37,7 @@ def test_the_expert_is_the_fastest_success_then_the_safest_then_the_first(outcom
 
 def test_the_stored_flight_is_that_of_the_winner(demo):
     name = RECIPE.methods[demo.winner]
-    rng = generator(RECIPE.seed, "method", name, demo.scenario.id)
-    episode = run_episode(demo.scenario, name, record=True, rng=rng)
+    episode = run_episode(demo.scenario, name, record=True)
     assert len(demo.velocities) == demo.outcomes[demo.winner].moves == episode.steps == len(demo.positions) - 1
     for t, state in enumerate(episode.states):
         np.testing.assert_array_equal(demo.positions[t], state.positions)

@@ -13,11 +13,11 @@ PHYSICS = Physics()
 points = arrays(float, (5, 2), elements=st.floats(-2000, 2000))
 
 
-def pushed(positions, members=None, **options):
+def pushed(positions, members=None, physics=PHYSICS):
     positions = np.array(positions, dtype=float)
     pairs, lengths = near_pairs(positions, 120.0)
     members = np.arange(len(positions)) if members is None else np.array(members)
-    return repulsion(positions, pairs, lengths, members, **options)
+    return repulsion(positions, pairs, lengths, members, physics)
 
 
 def pulled(positions):
@@ -69,7 +69,9 @@ def test_repulsion_by_hand():
     np.testing.assert_allclose(pushed([[0, 0], [3, 4]])[1], [4.0, 16 / 3])
     # In the middle between two the pushes cancel.
     np.testing.assert_allclose(pushed([[0, 0], [5, 0], [10, 0]])[1], [0, 0], atol=1e-12)
-    np.testing.assert_allclose(pushed([[0, 0], [5, 0]], gain_mps=1.0, radius_m=10.0), [[-0.5, 0], [0.5, 0]])
+    np.testing.assert_allclose(
+        pushed([[0, 0], [5, 0]], physics=Physics(speed_mps=1.0, contact_m=20 / 3)), [[-0.5, 0], [0.5, 0]]
+    )
 
 
 def test_nobody_near_means_no_push():

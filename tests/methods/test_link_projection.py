@@ -94,7 +94,7 @@ def test_no_edge_outgrows_its_limit_and_nobody_flies_more_than_a_stride(seed):
     ("weight", "common"), [((1.0, 1.0), 0.0), ((3.0, 1.0), -0.5), ((1.0, 3.0), 0.5), ((1e9, 1.0), -0.998)]
 )
 def test_the_two_ends_of_a_taut_edge_fly_their_weighted_mean(weight, common):
-    """LI-3: ends at the limit that want to fly apart: both get the mean of -1 and 1, (1 - 0.001)/1.001 of it at most."""
+    """LI-3: ends at the limit that want to fly apart: both get the mean of -1 and 1, nearly."""
     moves = project_moves(
         np.array([[0.0, 0.0], [119.0, 0.0]]), np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array(weight),
         np.array([[0, 1]]), np.array([119.0]),

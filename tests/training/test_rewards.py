@@ -11,6 +11,7 @@ from phygail.training.rewards import (
     environment_reward,
     gain_of_waiting,
     imitation_reward,
+    pace_steps,
     safety_reward,
     saved_steps,
     speed_bonus,
@@ -32,18 +33,21 @@ def flown(layout, velocities, budget_steps=100):
 
 def test_the_speed_bonus_is_e_at_the_start_one_at_the_tolerated_time_and_nominal_at_the_experts():
     """PH-7."""
-    at = speed_bonus(np.array([0.0, 24.0, 20.0]), np.full(3, 20.0), np.full(3, BUDGET), PAPER)
+    at = speed_bonus(np.array([0.0, 24.0, 20.0]), pace_steps(np.full(3, 20.0), np.full(3, BUDGET), PAPER), PAPER)
     np.testing.assert_allclose(at, [math.e, 1.0, 1.1814], atol=1e-4)
 
 
 def test_the_cap_of_the_bonus_binds_only_with_a_faster_decay():
-    start = np.zeros(1), np.full(1, 20.0), np.full(1, BUDGET)
+    start = np.zeros(1), np.full(1, 24.0)
     assert speed_bonus(*start, TrainConfig(decay=2.0)) == 3.0
     assert speed_bonus(*start, PAPER) < 3.0
 
 
 def test_without_expert_time_the_bonus_measures_against_the_budget():
-    assert speed_bonus(np.array([256.0]), np.array([20.0]), np.array([256.0]), TrainConfig(expert_time=False)) == 1.0
+    """METHODS 4.7: T_max in place of alpha T_E. exp(0.5) = 1.649 at half the budget, 1 at its end."""
+    config = TrainConfig(expert_time=False)
+    pace = pace_steps(np.full(3, 20.0), np.full(3, BUDGET), config)
+    np.testing.assert_allclose(speed_bonus(np.array([0, 128, 256]), pace, config), [math.e, 1.6487213, 1.0], atol=1e-7)
 
 
 def test_a_step_costs_its_share_of_the_budget_and_every_metre_below_the_safe_distance():
@@ -106,7 +110,7 @@ def returns(config, probability, expert_steps, credit=0.0):
     """(T_max,) discounted return of flying at D = `probability` and finishing with move t = 1..T_max."""
     t = np.arange(1, BUDGET + 1)
     step = config.w_il * imitation_reward(logit(probability)) - config.step_penalty / BUDGET
-    bonus = speed_bonus(t, np.full(BUDGET, expert_steps), np.full(BUDGET, BUDGET), config)
+    bonus = speed_bonus(t, pace_steps(np.full(BUDGET, expert_steps), np.full(BUDGET, BUDGET), config), config)
     saved = np.array([sum(config.gamma**k for k in range(1, BUDGET - moves + 1)) for moves in t])
     success = config.r_base + config.r_time * bonus + config.w_il * credit * saved
     return (step * np.cumsum(config.gamma ** (t - 1)) + config.gamma ** (t - 1) * success) / config.reward_scale

@@ -98,7 +98,7 @@ def prepare(job: Job) -> None:
     for module in job.modules:
         importlib.import_module(module)
     for name in job.methods:
-        make_method(name, generator(0, "probe"), **_options(name, job.policy))
+        make_method(name, **_options(name, job.policy))
 
 
 def case_reader(job: Job) -> Callable[[int], Case]:
@@ -116,10 +116,11 @@ def fly_case(
     record: bool = False,
     sensing: Sensing | None = None,
 ) -> tuple[Episode, Method]:
-    """Fly one method; its randomness depends on the scenario and its own name only, that of sensing on the scenario."""
-    method = make_method(name, generator(scenario.seed or 0, "method", name, scenario.id), **_options(name, policy))
-    command = controller(method, scenario)
-    if sensing is not None and not sensing.perfect:
+    """Fly one method; the randomness of sensing depends on the scenario only."""
+    method = make_method(name, **_options(name, policy))
+    if sensing is None or sensing.perfect:
+        command = controller(method, scenario)
+    else:
         # The same draws for every method and every sigma: comparisons are paired.
         command = sensed_controller(method, scenario, sensing, generator(scenario.seed or 0, "sensing", scenario.id))
     episode = fly(scenario, command, safety=safety, record=record, timeout_s=timeout_s)

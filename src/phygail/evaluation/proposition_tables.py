@@ -84,11 +84,11 @@ def with_expert_steps(rows: pl.DataFrame) -> pl.DataFrame:
 def success_reward(rows: pl.DataFrame) -> np.ndarray:
     """(n,) terminal reward of successes with the paper's constants, before scaling."""
     from phygail.training.profiles import TrainConfig
-    from phygail.training.rewards import speed_bonus
+    from phygail.training.rewards import pace_steps, speed_bonus
 
     config = TrainConfig()
     steps, expert = rows["steps"].to_numpy(), rows["expert_steps"].to_numpy()
-    return config.r_base + config.r_time * speed_bonus(steps, expert, np.zeros_like(steps), config)
+    return config.r_base + config.r_time * speed_bonus(steps, pace_steps(expert, np.zeros_like(steps), config), config)
 
 
 def _largest(rows: list[Measure]) -> list[str]:

@@ -20,7 +20,6 @@ from phygail.evaluation.roster import installed, load_methods
 from phygail.evaluation.trained import Budget, run_trained
 from phygail.files import make_folder, write_text
 from phygail.methods import METHODS, make_method
-from phygail.rng import generator
 
 log = logging.getLogger("phygail")
 
@@ -113,7 +112,7 @@ def why_not(name: str) -> str:
     if not installed(METHODS.get(name)):
         return f"it needs pip install 'phygail[{METHODS.get(name).extra}]'"
     try:
-        make_method(name, generator(0, "probe"))
+        make_method(name)
     except InputError as error:  # weights that the package does not hold
         return str(error)
     return ""

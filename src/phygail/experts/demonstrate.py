@@ -9,7 +9,6 @@ import numpy as np
 
 from phygail.experts.recipe import Recipe
 from phygail.methods.base import run_episode
-from phygail.rng import generator
 from phygail.swarm.episode import Episode
 from phygail.swarm.scenario import Scenario
 
@@ -65,10 +64,9 @@ def demonstrate(recipe: Recipe, number: int) -> Demonstration:
 
 
 def fly_recorded(scenario: Scenario, name: str) -> tuple[Outcome, Episode | None]:
-    """Fly one method; its randomness depends on the scenario and its own name only. What it raises is a failure."""
+    """Fly one method. What it raises is a failure."""
     try:
-        rng = generator(scenario.seed or 0, "method", name, scenario.id)
-        episode = run_episode(scenario, name, record=True, rng=rng)
+        episode = run_episode(scenario, name, record=True)
     except Exception as error:  # one method's failure must not cost the work of the others
         text = " ".join(f"{type(error).__name__}: {error}".split())
         return Outcome(False, scenario.budget_steps, 0.0, text), None

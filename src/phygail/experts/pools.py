@@ -11,7 +11,6 @@ import numpy as np
 from phygail.config import InputError
 from phygail.methods import METHODS
 from phygail.methods.base import run_episode
-from phygail.rng import generator
 from phygail.swarm.scenario import make_scenario
 
 # The order decides ties: who flies on local information stands before who plans with global information, because the
@@ -58,7 +57,7 @@ def can_fly(name: str) -> bool:
     # Some methods read their weights when they first plan: only a flight tells. Two pairs, 1 m out of range.
     pairs = np.array([[0.0, 0.0], [50.0, 0.0], [171.0, 0.0], [221.0, 0.0], [100.0, 60.0]])
     try:
-        run_episode(make_scenario("probe", pairs, [4], budget_steps=1), name, rng=generator(0, "probe"))
+        run_episode(make_scenario("probe", pairs, [4], budget_steps=1), name)
     except InputError as error:
         log.warning("the pool lacks %s: %s", name, error)
         return False

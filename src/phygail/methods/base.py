@@ -27,6 +27,7 @@ import numpy as np
 from phygail.config import InputError
 from phygail.perception.view import GlobalView, LocalView, Observer, Scope, SubnetView, SubnetViews
 from phygail.registry import Registry
+from phygail.rng import generator
 from phygail.swarm.episode import Controller, Episode, fly
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.state import SwarmState
@@ -41,6 +42,8 @@ class Method(ABC):
         scope: What it may know.
         learned: Whether it carries trained weights.
         extra: The pip extra it needs, if any ("learn").
+        rng: Its randomness; that of the caller, or from the beginning of an episode on that of the scenario
+            (`begin_episode`). Draw from it when you act, not when you are made.
         flag: Set during the episode when a fallback fired; goes into the row.
     """
 
@@ -49,9 +52,11 @@ class Method(ABC):
     scope: ClassVar[Scope]
     learned: ClassVar[bool] = False
     extra: ClassVar[str | None] = None
+    brings_rng: bool = False  # whether the caller gave it a generator
 
     def __init__(self, rng: np.random.Generator | None = None) -> None:
         self.rng = rng if rng is not None else np.random.default_rng(0)
+        self.brings_rng = rng is not None
         self.flag = ""
 
     @abstractmethod
@@ -148,8 +153,18 @@ def make_method(name: str, rng: np.random.Generator | None = None, **options: An
     return cls(rng, **options)
 
 
+def begin_episode(method: Method, scenario: Scenario) -> None:
+    """The seed rule: a method's randomness depends on the scenario (its seed and id) and on the method's name only.
+
+    Whoever flies, flies the same flight. A generator that the caller gave to the method is left alone.
+    """
+    if not method.brings_rng:
+        method.rng = generator(scenario.seed or 0, "method", method.name, scenario.id)
+
+
 def controller(method: Method, scenario: Scenario) -> Controller:
     """The method as a function from states to velocities; it sees only its scope."""
+    begin_episode(method, scenario)
     observer = Observer(scenario)
 
     def command(state: SwarmState) -> np.ndarray:
@@ -173,7 +188,7 @@ def run_episode(
         method: A registered name, or an instance made for this episode.
         safety: Filter every command so that no new contact can happen.
         record: Keep every state (`Episode.states`) for pictures and trajectories.
-        rng: Randomness of the method, if it has any.
+        rng: Randomness of a method that is named, in place of the scenario's own (`begin_episode`).
     """
     pilot = make_method(method, rng) if isinstance(method, str) else method
     return fly(scenario, controller(pilot, scenario), safety=safety, record=record)

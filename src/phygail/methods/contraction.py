@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from phygail.methods.plan import PLAN_MARGIN_M
+from phygail.methods.plan import plan_range_m
 from phygail.swarm.links import find_links
 from phygail.swarm.tree import spanning_tree
 
@@ -67,8 +67,8 @@ def operator_of(adjacency: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def contraction_plan(points: np.ndarray, range_m: float) -> np.ndarray:
-    """(n, 2) m, the plan of the operator of `points` alone, connected at R_plan = `range_m` - 0.1 m."""
-    return contract_until_connected(points, contraction(points, range_m).operator, range_m - PLAN_MARGIN_M)[0]
+    """(n, 2) m, the plan of the operator of `points` alone, connected at R_plan of `range_m`."""
+    return contract_until_connected(points, contraction(points, range_m).operator, plan_range_m(range_m))[0]
 
 
 def contract_until_connected(

@@ -21,10 +21,10 @@ from phygail.perception.view import GlobalView
 from phygail.swarm.bounds import bound_steps
 from phygail.swarm.tree import gap_m
 
-RANGE_MARGIN_M = 1e-3  # plans are connected at R_plan = R - this (1/1000 of R for tiny radios)
+RANGE_MARGIN_M = 1e-3  # at a range of 120 m: plans are connected at R_plan = R - this R/(120 m)
 GAIN_STEPS = 0.01  # a plan shorter by less is not shorter
 TIGHT_ACCURACY = 1e-11  # of the solver where the link tolerance is all that is left
-LATE_STEPS = 10  # UAVs held up by the safety filter get this long after the planned arrival before a new plan
+LATE_M = 10.0  # of flight, at a range of 120 m: how late UAVs that the safety filter holds up may be before a new plan
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def plan_flight(positions: np.ndarray, physics: Physics, effort: float = 1.0) ->
 
 def _plan_canonical(points: np.ndarray, physics: Physics, bound: int, effort: float) -> tuple[Plan, int, bool]:
     """The plan, its whole number of steps, and whether the solver failed."""
-    stride, margin = physics.stride_m, min(RANGE_MARGIN_M, physics.range_m / 1000)
+    stride, margin = physics.stride_m, RANGE_MARGIN_M * physics.unit
     range_m, slack = physics.range_m - margin, margin / 2  # the margin's other half is for the flight
     gain = GAIN_STEPS * stride
     search = TreeSearch(
@@ -144,7 +144,7 @@ class Convex(GlobalMethod):
         if self._targets is None:
             flight = self._plan(view, self.effort)
             self.planned_steps, self.bound_steps = flight.steps, flight.bound_steps
-        elif view.step >= self._arrival + LATE_STEPS and not self._gathering:
+        elif view.step >= self._arrival + physics.steps_to_fly(LATE_M) and not self._gathering:
             self._plan_again(view)
         assert self._targets is not None
         left = self._arrival - view.step

@@ -26,11 +26,13 @@ VERSION = 1  # of observation and network; weights of another version are refuse
 OBSERVATION = 20  # numbers per UAV
 HIDDEN = 128
 ACTION = 2
-HOLD_STEPS = 4  # one decision is held this long
+HOLD_M = (
+    4.0  # of flight at full speed, at a range of 120 m: one decision is held this long, 4 steps at the paper's radio
+)
 NEAREST_MEMBERS = 4
 CLIP = 3.0  # of offsets in units of the range
 _CANDIDATES = 12  # neighbors asked of the trees at first: more than NEAREST_MEMBERS so that ties stay whole
-_TIE_DECIMALS = 6  # distances equal to a micrometre are ties
+_TIE_DECIMALS = 6  # distances equal to a micrometer (at a range of 120 m) are ties
 
 Actor = Callable[[np.ndarray], np.ndarray]  # (n, 20) observations -> (n, 2) actions in [-1, 1]
 
@@ -77,15 +79,15 @@ def observe_subnet(view: SubnetView) -> np.ndarray:
     (nearest last-known place of a lost UAV - p)/R clipped | offsets to the 4 nearest members / R, zero padded |
     min(1, distance of the nearest member / R), 1 if alone.
     """
-    p, count = view.positions, len(view.members)
+    p, count, unit = view.positions, len(view.members), view.mission.physics.unit
     lost = view.roster[view.lost]
     to_lost = lost[None] - p[:, None]
     to_member = np.stack([np.delete(p, r, axis=0) - p[r] for r in range(count)])  # (m, m-1, 2)
-    near = _nearest_first(to_member, np.ones(to_member.shape[:2], dtype=bool))[:, :NEAREST_MEMBERS]
+    near = _nearest_first(to_member, np.ones(to_member.shape[:2], dtype=bool), unit)[:, :NEAREST_MEMBERS]
     near = np.pad(near, ((0, 0), (0, NEAREST_MEMBERS - near.shape[1]), (0, 0)))
     if len(lost):
         mean_lost = lost.mean(axis=0) - p
-        nearest_lost = _nearest_first(to_lost, np.ones(to_lost.shape[:2], dtype=bool))[:, 0]
+        nearest_lost = _nearest_first(to_lost, np.ones(to_lost.shape[:2], dtype=bool), unit)[:, 0]
     else:
         mean_lost = nearest_lost = np.zeros_like(p)
     return _assemble(view, p.mean(axis=0) - p, np.full(count, count), mean_lost, nearest_lost, near)
@@ -139,33 +141,34 @@ def _assemble(
     )
 
 
-def _nearest_first(offsets: np.ndarray, valid: np.ndarray) -> np.ndarray:
+def _nearest_first(offsets: np.ndarray, valid: np.ndarray, unit: float) -> np.ndarray:
     """Offsets ((n, k, 2) m) sorted by distance, invalid ones zeroed and last.
 
     Ties go by the offset itself, not by index, so that renumbering the UAVs changes nothing.
     """
-    distance = np.where(valid, np.hypot(offsets[..., 0], offsets[..., 1]).round(_TIE_DECIMALS), np.inf)
-    order = np.lexsort((offsets[..., 1].round(_TIE_DECIMALS), offsets[..., 0].round(_TIE_DECIMALS), distance), axis=-1)
+    x, y = offsets[..., 0] / unit, offsets[..., 1] / unit
+    distance = np.where(valid, np.hypot(x, y).round(_TIE_DECIMALS), np.inf)
+    order = np.lexsort((y.round(_TIE_DECIMALS), x.round(_TIE_DECIMALS), distance), axis=-1)
     sorted_offsets = np.take_along_axis(offsets, order[..., None], axis=1)
     return np.where(np.take_along_axis(valid, order, axis=1)[..., None], sorted_offsets, 0.0)
 
 
 def _nearest_members(views: SubnetViews) -> np.ndarray:
     """(n, 4, 2) m, offsets to the nearest members of the own subnet, zero padded."""
-    p, n = views.positions, len(views.positions)
+    p, n, unit = views.positions, len(views.positions), views.mission.physics.unit
     # A third coordinate lifts every subnet to its own floor, far above any distance within one.
-    floor = views.subnet[:, None] * (4.0 * (np.ptp(p, axis=0).max() + 1.0))
+    floor = views.subnet[:, None] * (4.0 * (np.ptp(p, axis=0).max() + unit))
     points = np.hstack([p, floor])
     k = min(n, _CANDIDATES)
     _, found = cKDTree(points).query(points, k=np.arange(1, k + 1))
     valid = (views.subnet[found] == views.subnet[:, None]) & (found != np.arange(n)[:, None])
-    near = _nearest_first(p[found] - p[:, None], valid)[:, :NEAREST_MEMBERS]
+    near = _nearest_first(p[found] - p[:, None], valid, unit)[:, :NEAREST_MEMBERS]
     return np.pad(near, ((0, 0), (0, NEAREST_MEMBERS - near.shape[1]), (0, 0)))
 
 
 def _nearest_lost(views: SubnetViews, tree: cKDTree) -> np.ndarray:
     """(n, 2) m, offset to the nearest last-known place of a lost UAV; zero where nobody is lost."""
-    label = np.full(len(views.roster), -1)
+    label, unit = np.full(len(views.roster), -1), views.mission.physics.unit
     label[views.members] = views.subnet
     offset = np.zeros_like(views.positions)
     open_rows = np.flatnonzero(views.sizes[views.subnet] < len(views.roster))
@@ -175,7 +178,7 @@ def _nearest_lost(views: SubnetViews, tree: cKDTree) -> np.ndarray:
         p = views.positions[open_rows]
         _, found = tree.query(p, k=np.arange(1, k + 1))
         lost = label[found] != views.subnet[open_rows][:, None]
-        offset[open_rows] = _nearest_first(views.roster[found] - p[:, None], lost)[:, 0]
+        offset[open_rows] = _nearest_first(views.roster[found] - p[:, None], lost, unit)[:, 0]
         open_rows = open_rows[~lost.any(axis=1)]
         k *= 4  # deep inside a large subnet everybody near is a member: look farther
     return offset
@@ -186,7 +189,7 @@ def _nearest_lost(views: SubnetViews, tree: cKDTree) -> np.ndarray:
 
 @register
 class CrMa(SubnetMethod):
-    """v_i = v_max a_i + rep_i + link_i; the action a_i in [-1, 1]^2 is held for 4 steps, the fields act every step."""
+    """v_i = v_max a_i + rep_i + link_i; a_i in [-1, 1]^2 is held for 4 m of flight, the fields act every step."""
 
     name = KIND
     summary = "learned headings (MADDPG) with potential fields for contacts and links (Li et al. 2025)"
@@ -220,10 +223,10 @@ class CrMa(SubnetMethod):
         return self._command(views)
 
     def _due(self, view: SubnetView | SubnetViews) -> np.ndarray:
-        """(n,) bool, who decides now: everybody at every fourth step, and whoever has not decided yet."""
+        """(n,) bool, who decides now: everybody when the decision before has been held, and whoever has none yet."""
         if self._held is None:
             self._held = np.full((len(view.roster), 2), np.nan)
-        return np.isnan(self._held[view.members, 0]) | (view.step % HOLD_STEPS == 0)
+        return np.isnan(self._held[view.members, 0]) | (view.step % view.mission.physics.steps_to_fly(HOLD_M) == 0)
 
     def _decide(self, view: SubnetView | SubnetViews, due: np.ndarray, observation: np.ndarray) -> None:
         assert self._held is not None
@@ -232,6 +235,6 @@ class CrMa(SubnetMethod):
     def _command(self, view: SubnetView | SubnetViews) -> np.ndarray:
         assert self._held is not None
         physics = view.mission.physics
-        fields = repulsion(view.positions, view.pairs, view.lengths, view.members)
+        fields = repulsion(view.positions, view.pairs, view.lengths, view.members, physics)
         fields = fields + link_keeping(view.positions, view.pairs, view.lengths, physics)
         return physics.speed_mps * self._held[view.members] + fields

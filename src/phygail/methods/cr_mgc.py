@@ -11,7 +11,7 @@ import numpy as np
 from phygail.config import InputError
 from phygail.methods.base import register
 from phygail.methods.contraction import contraction, contraction_plan
-from phygail.methods.plan import PLAN_MARGIN_M, PlanMethod
+from phygail.methods.plan import TrainedPlanMethod, plan_range_m
 from phygail.perception.view import GlobalView, Mission
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ VERSION = 1  # of the architecture: weights of another one are refused
 
 
 @register
-class CrMgc(PlanMethod):
+class CrMgc(TrainedPlanMethod):
     """Targets that are connected and minimize the largest displacement, found by Adam on the network's weights.
 
     Args:
@@ -54,7 +54,7 @@ class CrMgc(PlanMethod):
             raise InputError(f"profile {profile!r} of cr-mgc: choose fast or faithful")
         self.profile, self.weights, self.meta, self.iterations = profile, weights, meta, iterations
 
-    def plan(self, view: GlobalView) -> np.ndarray:
+    def plan_scaled(self, view: GlobalView) -> np.ndarray:
         from phygail.models.plan_search import PROFILES, one_thread, search_cr_mgc
 
         order = canonical_order(view.positions)
@@ -116,5 +116,5 @@ def plan_case(points: np.ndarray, operator: np.ndarray, mission: Mission, *, nor
         torch.tensor(relative, dtype=torch.float32),
         torch.tensor(operator, dtype=torch.float32),
         half,
-        mission.physics.range_m - PLAN_MARGIN_M,
+        plan_range_m(mission.physics.range_m),
     )

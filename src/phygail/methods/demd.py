@@ -14,7 +14,7 @@ from phygail.config import InputError
 from phygail.methods.base import register
 from phygail.methods.contraction import contraction_plan, operator_of
 from phygail.methods.cr_mgc import canonical_order
-from phygail.methods.plan import PLAN_MARGIN_M, PlanMethod
+from phygail.methods.plan import TrainedPlanMethod, plan_range_m
 from phygail.perception.view import GlobalView, Mission
 from phygail.swarm.links import find_links, label_subnets
 
@@ -31,7 +31,7 @@ VERSION = 1  # of the architecture: weights of another one are refused
 
 
 @register
-class Demd(PlanMethod):
+class Demd(TrainedPlanMethod):
     """Targets from a graph convolutional network over the pre-damage k-hop graph, optimized on this very case.
 
     Args:
@@ -59,7 +59,7 @@ class Demd(PlanMethod):
             raise InputError(f"profile {profile!r} of demd: choose faithful or guarded")
         self.profile, self.weights, self.iterations = profile, weights, iterations
 
-    def plan(self, view: GlobalView) -> np.ndarray:
+    def plan_scaled(self, view: GlobalView) -> np.ndarray:
         from phygail.models.demd import DEMD_PROFILES, search_demd
         from phygail.models.plan_search import one_thread
 
@@ -159,5 +159,5 @@ def demd_case(view: GlobalView, order: np.ndarray, *, centered: bool, fewer_hops
         shares=tensor(degree / degree.sum() if degree.any() else np.full(len(alive), 1 / len(alive))),
         box_center=tensor((points.min(axis=0) + points.max(axis=0)) / 2),
         width_m=view.mission.width_m,
-        range_m=reach - PLAN_MARGIN_M,
+        range_m=plan_range_m(reach),
     )

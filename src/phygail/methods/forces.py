@@ -7,12 +7,12 @@ import numpy as np
 from phygail.config import Physics
 from phygail.groups import group_sums
 
-REPULSION_MPS = 10.0  # k_rep
-REPULSION_RADIUS_M = 15.0  # d_s, the paper's training margin
-LINK_PULL_MPS = 3.0  # k_link
+REPULSION = 1.0  # k_rep, of v_max: 10 m/s
+REPULSION_RADIUS = 1.5  # d_s, of the contact distance: 15 m, the paper's training margin
+LINK_PULL = 0.3  # k_link, of v_max: 3 m/s
 LINK_PULL_START = 0.9  # of the radio range, where the pull begins
-_COINCIDENT_M = 1e-6  # closer pairs get a direction from their indices
-_ARRIVED_M = 1e-9
+_COINCIDENT_M = 1e-6  # at a range of 120 m: closer pairs get a direction from their indices
+_ARRIVED_M = 1e-9  # at a range of 120 m
 
 
 def go(positions: np.ndarray, targets: np.ndarray, physics: Physics) -> np.ndarray:
@@ -20,7 +20,8 @@ def go(positions: np.ndarray, targets: np.ndarray, physics: Physics) -> np.ndarr
     offset = targets - positions
     distance = np.hypot(offset[..., 0], offset[..., 1])[..., None]
     speed = np.minimum(physics.speed_mps, distance / physics.step_s)
-    return np.where(distance < _ARRIVED_M, 0.0, offset / np.maximum(distance, _ARRIVED_M) * speed)
+    arrived = _ARRIVED_M * physics.unit
+    return np.where(distance < arrived, 0.0, offset / np.maximum(distance, arrived) * speed)
 
 
 def repulsion(
@@ -28,27 +29,28 @@ def repulsion(
     pairs: np.ndarray,
     lengths: np.ndarray,
     members: np.ndarray,
-    *,
-    gain_mps: float = REPULSION_MPS,
-    radius_m: float = REPULSION_RADIUS_M,
+    physics: Physics,
 ) -> np.ndarray:
     """rep_i = k_rep sum over d_ij < d_s of (1 - d_ij/d_s) (p_i - p_j)/d_ij, (n, 2) m/s.
+
+    Both constants belong to the vehicle: k_rep is its full speed, d_s 1.5 times its contact distance.
 
     Args:
         positions: (n, 2) m.
         pairs: (m, 2) int, links with i < j as rows. lengths: (m,) m.
         members: (n,) int, roster indices; coincident pairs are parted along a direction derived from them.
-        gain_mps: k_rep.
-        radius_m: d_s.
+        physics: Radio and vehicle.
     """
+    gain_mps, radius_m = REPULSION * physics.speed_mps, REPULSION_RADIUS * physics.contact_m
+    coincident = _COINCIDENT_M * physics.unit
     close = lengths < radius_m
     i, j = pairs[close].T
     distance = lengths[close][:, None]
-    away = (positions[i] - positions[j]) / np.maximum(distance, _COINCIDENT_M)
+    away = (positions[i] - positions[j]) / np.maximum(distance, coincident)
     # Golden angle: pairs of neighboring indices are pushed apart in well-spread directions.
     angle = 2.399963 * (members[i] * 7919.0 + members[j])
     fixed = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-    push = gain_mps * (1 - distance / radius_m) * np.where(distance < _COINCIDENT_M, fixed, away)
+    push = gain_mps * (1 - distance / radius_m) * np.where(distance < coincident, fixed, away)
     return _accumulate(len(positions), i, j, push)
 
 
@@ -59,7 +61,8 @@ def link_keeping(positions: np.ndarray, pairs: np.ndarray, lengths: np.ndarray, 
     i, j = pairs[far].T
     distance = lengths[far][:, None]
     strain = (distance - LINK_PULL_START * reach) / ((1 - LINK_PULL_START) * reach)
-    pull = LINK_PULL_MPS * strain * (positions[j] - positions[i]) / np.maximum(distance, _COINCIDENT_M)
+    gain_mps, coincident = LINK_PULL * physics.speed_mps, _COINCIDENT_M * physics.unit
+    pull = gain_mps * strain * (positions[j] - positions[i]) / np.maximum(distance, coincident)
     return _accumulate(len(positions), i, j, pull)
 
 

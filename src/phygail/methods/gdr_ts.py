@@ -12,7 +12,7 @@ import numpy as np
 from phygail.config import Physics
 from phygail.methods.base import register
 from phygail.methods.contraction import LARGEST_POWER, contract_until_connected, contraction
-from phygail.methods.plan import PLAN_MARGIN_M, PlanMethod
+from phygail.methods.plan import TrainedPlanMethod, plan_range_m
 from phygail.perception.view import GlobalView
 from phygail.tensors import bundled
 
@@ -29,18 +29,13 @@ ONLINE_RATE = 6e-4  # Adam
 LARGEST_NETWORK = 2_000  # alive UAVs; dense attention beyond it would need gigabytes, the plan is Y then
 
 
-def plan_range_m(physics: Physics) -> float:
-    """R_plan = R - 0.1 m; half of a range below 0.2 m."""
-    return max(physics.range_m - PLAN_MARGIN_M, physics.range_m / 2)
-
-
 def make_task(spots: np.ndarray, half_width_m: float, physics: Physics) -> tuple[PlanTask, int]:
     """The planning task of alive UAVs at `spots` ((n, 2) m, relative to the center), and the power q of its Y."""
     import torch
 
     from phygail.models.gdr_ts import PlanTask
 
-    reach = plan_range_m(physics)
+    reach = plan_range_m(physics.range_m)
     shrink = contraction(spots, physics.range_m)
     warm, power = contract_until_connected(spots, shrink.operator, reach)
     attends = torch.from_numpy(shrink.adjacency | np.eye(len(spots), dtype=bool))
@@ -88,7 +83,7 @@ def improve(
 
 
 @register
-class GdrTs(PlanMethod):
+class GdrTs(TrainedPlanMethod):
     """Y = H^q P with the smallest q that connects, then policy gradient on graph attention for this very case."""
 
     name = KIND
@@ -109,9 +104,9 @@ class GdrTs(PlanMethod):
         self.weights = given if isinstance(given, Mapping) else load_policy_weights(Path(given))
         self.updates = updates
 
-    def plan(self, view: GlobalView) -> np.ndarray:
+    def plan_scaled(self, view: GlobalView) -> np.ndarray:
         mission = view.mission
-        # Sorted by place and rounded to a micrometre, the plan depends on neither numbering nor origin of the map.
+        # Sorted by place and rounded to a micrometer at 120 m, the plan depends on neither numbering nor origin.
         offset = (view.positions - mission.center).round(6)
         order = np.lexsort(offset.T)
         task, power = make_task(offset[order], mission.width_m / 2, mission.physics)

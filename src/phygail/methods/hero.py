@@ -65,7 +65,7 @@ class Hero(SubnetMethod):
             self._memory = _Memory(views.roster, physics.range_m, closest_only=self.responder == "closest")
         command = go(views.positions, self._memory.targets(views), physics)
         if self.rep:
-            command = command + repulsion(views.positions, views.pairs, views.lengths, views.members)
+            command = command + repulsion(views.positions, views.pairs, views.lengths, views.members, physics)
         if self.link:
             command = command + link_keeping(views.positions, views.pairs, views.lengths, physics)
         centering = go(views.positions, views.mission.center, physics)

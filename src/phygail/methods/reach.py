@@ -20,7 +20,7 @@ from phygail.swarm.dynamics import project_speed
 class ReachConstants:
     """All our own choice, tuned on seeds of their own and frozen (docs/methods/reach.md).
 
-    Lengths hold for a radio range of 120 m; for another one they are scaled (`Physics.scale`).
+    Lengths hold for a radio range of 120 m; for another one they are scaled (`Physics.unit`).
     """
 
     gain: float = 60.0  # pull of a spot at radio range, in units of v_max, when everybody has survived
@@ -73,7 +73,7 @@ class Reach(SubnetMethod):
         rows, spots, distance = self._near_spots(views)
         silent = self._listen(views, rows, spots, distance)
         label = views.subnet[rows]
-        open_spot = ~silent[label, spots] & (distance < constants.horizon_m * physics.scale)
+        open_spot = ~silent[label, spots] & (distance < constants.horizon_m * physics.unit)
         rows, spots, distance, label = (a[open_spot] for a in (rows, spots, distance, label))
         # The nearest member of each subnet answers for a spot; ties go to the lowest row.
         order = np.lexsort((rows, distance, spots, label))
@@ -81,8 +81,8 @@ class Reach(SubnetMethod):
         first = order[np.flatnonzero(np.diff(key, prepend=-1))]
         rows, spots, distance, label = (a[first] for a in (rows, spots, distance, label))
         survival = (views.sizes + 0.5) / (views.sizes + silent.sum(axis=1) + 1.0)
-        fade = max(0.0, 1.0 - views.step * physics.stride_m / (constants.fade_m * physics.scale))
-        decay = np.exp(-(distance - physics.range_m) / (constants.decay_m * physics.scale))
+        fade = max(0.0, 1.0 - views.step * physics.stride_m / (constants.fade_m * physics.unit))
+        decay = np.exp(-(distance - physics.range_m) / (constants.decay_m * physics.unit))
         strength = constants.gain * survival[label] ** 2 * fade * decay
         pull = strength[:, None] * (views.roster[spots] - views.positions[rows]) / np.maximum(distance, 1e-9)[:, None]
         return group_sums(rows, pull, len(views.positions))
@@ -92,7 +92,7 @@ class Reach(SubnetMethod):
         if self._spots is None or not np.array_equal(self._spots.data, views.roster):
             self._spots = cKDTree(views.roster)
         physics = views.mission.physics
-        radius = max(self.constants.horizon_m * physics.scale, physics.range_m)
+        radius = max(self.constants.horizon_m * physics.unit, physics.range_m)
         found = cKDTree(views.positions).sparse_distance_matrix(self._spots, radius, output_type="ndarray")
         member_of = np.full(len(views.roster), -1)
         member_of[views.members] = views.subnet
@@ -110,7 +110,7 @@ class Reach(SubnetMethod):
             rows, spots = views.damaged_in_range.T  # radio tells them, however noisy the positions are
         else:
             physics = views.mission.physics
-            near = distance <= physics.range_m - self.constants.silent_margin_m * physics.scale
+            near = distance <= physics.range_m - self.constants.silent_margin_m * physics.unit
             rows, spots = rows[near], spots[near]
         silent[views.subnet[rows], spots] = True
         silent[views.subnet, views.members] = False

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from phygail.methods.base import Method, SubnetMethod
+from phygail.methods.base import Method, SubnetMethod, begin_episode
 from phygail.perception.noise import SensedObserver, SensedViews, Sensing
 from phygail.swarm.episode import Controller
 from phygail.swarm.scenario import Scenario
@@ -23,6 +23,7 @@ def sensed_controller(method: Method, scenario: Scenario, sensing: Sensing, rng:
     subnet, unless the rule has a faster form of just that (`act_late`). A method that reads such views itself says so
     by an attribute `senses`.
     """
+    begin_episode(method, scenario)
     observer = SensedObserver(scenario, sensing, rng, reckoned=getattr(method, "reckons", False))
     pilots: _Pilots | None = None
 

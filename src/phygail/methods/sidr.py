@@ -77,4 +77,4 @@ class Sidr(SubnetMethod):
     def _repulsion(self, view: SubnetViews) -> np.ndarray:
         if not self.rep:
             return np.zeros_like(view.positions)
-        return repulsion(view.positions, view.pairs, view.lengths, view.members)
+        return repulsion(view.positions, view.pairs, view.lengths, view.members, view.mission.physics)

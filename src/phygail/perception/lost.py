@@ -34,7 +34,7 @@ ANCHOR_FEATURES = ("-ln survival", "clock", "ln members / 3", "ln(1 + subnet to 
 class BeliefSpec:
     """How a subnet thinks about lost teammates. The first five are learned (`training.evolve`).
 
-    Lengths hold for a radio range of 120 m; for another one they are scaled (`Physics.scale`).
+    Lengths hold for a radio range of 120 m; for another one they are scaled (`Physics.unit`).
 
     Attributes:
         drift: Speed of ghosts toward the center over v_max.
@@ -131,7 +131,7 @@ class Beliefs:
     def _horizon_m(self, views: SubnetViews) -> float:
         """How far a ghost may be from the nearest member to be seen."""
         physics = views.mission.physics
-        return max(self.spec.horizon_m * physics.scale, physics.range_m)
+        return max(self.spec.horizon_m * physics.unit, physics.range_m)
 
     def _places(self, views: SubnetViews, subnet: np.ndarray, spot: np.ndarray) -> np.ndarray:
         """(k, 2) m, the ghosts of these roster entries as these subnets ((k,) each) see them."""
@@ -205,8 +205,8 @@ class Beliefs:
             row, wreck = views.damaged_in_range.T  # radio tells them, however noisy the positions are
             depths[views.subnet[row], wreck] = SURE
             return
-        sigma = spec.sigma_m * physics.scale + spec.sigma_rate * physics.speed_mps * physics.step_s * views.step
-        depth = ((physics.range_m - spec.margin_m * physics.scale - distance) / sigma).astype(np.float32)
+        sigma = spec.sigma_m * physics.unit + spec.sigma_rate * physics.speed_mps * physics.step_s * views.step
+        depth = ((physics.range_m - spec.margin_m * physics.unit - distance) / sigma).astype(np.float32)
         depths[subnet, spot] = np.maximum(depths[subnet, spot], depth)
 
     def _weights(self, views: SubnetViews, depths: np.ndarray) -> np.ndarray:
@@ -230,7 +230,7 @@ class Beliefs:
         reach, stride = physics.range_m, physics.speed_mps * physics.step_s
         home = views.centers - views.means(views.positions)
         away = np.hypot(home[:, 0], home[:, 1])
-        clock = np.full(views.count, min(views.step * stride / (CLOCK_M * physics.scale), LONGEST))
+        clock = np.full(views.count, min(views.step * stride / (CLOCK_M * physics.unit), LONGEST))
         share = np.log(views.sizes / (survival * len(views.roster)))
         anchors = np.stack(
             [

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from phygail.methods.base import controller
-from phygail.methods.cr_ma import ACTION, HOLD_STEPS, KIND, OBSERVATION, VERSION, CrMa
+from phygail.methods.cr_ma import ACTION, HOLD_M, KIND, OBSERVATION, VERSION, CrMa
 from phygail.models.maddpg import Actor, Critic
 from phygail.rng import generator
 from phygail.swarm.dynamics import step
@@ -112,10 +112,10 @@ def rollout(scenario: Scenario, explorer: Explorer) -> Iterator[Transition]:
     state = initial_state(scenario)
     decision: tuple[np.ndarray, np.ndarray] | None = None
     earned, reach = np.zeros(len(state.positions)), scenario.physics.range_m
-    gap = gap_m(state.positions, reach)
+    gap, hold_steps = gap_m(state.positions, reach), scenario.physics.steps_to_fly(HOLD_M)
     while not (state.terminated or state.truncated):
         velocities = command(state)
-        if state.step % HOLD_STEPS == 0:
+        if state.step % hold_steps == 0:
             if decision is not None:
                 yield Transition(*decision, earned, explorer.observation, False)
             decision, earned = (explorer.observation, explorer.action), np.zeros(len(state.positions))

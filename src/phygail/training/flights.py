@@ -37,12 +37,12 @@ class World:
     def of(cls, scenario: Scenario) -> World:
         """The arrays of a scenario."""
         physics = scenario.physics
-        clock = CLOCK_M * physics.scale
+        clock = CLOCK_M * physics.unit
         wait = aggregation_m(scenario.width_m)
         numbers = np.array([physics.range_m, physics.stride_m, clock, scenario.budget_steps, wait], dtype=float)
         return cls(
             np.ascontiguousarray(scenario.spots), np.ascontiguousarray(scenario.layout),
-            scenario.alive.astype(np.int64), np.ascontiguousarray(scenario.center), numbers, physics.scale,
+            scenario.alive.astype(np.int64), np.ascontiguousarray(scenario.center), numbers, physics.unit,
         )  # fmt: skip
 
 

@@ -25,31 +25,92 @@ at the horizon of an epoch bootstraps.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from phygail.swarm.batch import BatchState
-from phygail.training.buffer import Rollout
-from phygail.training.profiles import TrainConfig
+
+if TYPE_CHECKING:  # both need torch, the formulas do not: the environment judges by them without it
+    from phygail.training.buffer import Rollout
+    from phygail.training.profiles import TrainConfig
 
 SMALLEST = 1e-8  # epsilon of the paper: D is clipped to [epsilon, 1 - epsilon]
 
 
-def speed_bonus(
-    steps: np.ndarray, expert_steps: np.ndarray, budget_steps: np.ndarray, config: TrainConfig
+class RewardWeights(Protocol):
+    """The numbers of r_env; `TrainConfig` and the environment's `TeamReward` have them."""
+
+    @property
+    def r_base(self) -> float: ...
+    @property
+    def r_time(self) -> float: ...
+    @property
+    def decay(self) -> float: ...
+    @property
+    def eta_max(self) -> float: ...
+    @property
+    def step_penalty(self) -> float: ...
+    @property
+    def w_col(self) -> float: ...
+    @property
+    def safe_m(self) -> float: ...
+    @property
+    def p_fail(self) -> float: ...
+
+
+def pace_steps(expert_steps: np.ndarray, budget_steps: np.ndarray, config: TrainConfig) -> np.ndarray:
+    """What eta measures the time against: alpha T_E, or T_max where the expert's time is left out (METHODS 4.7)."""
+    return config.tolerance * expert_steps if config.expert_time else budget_steps
+
+
+def speed_bonus(steps: np.ndarray | int, pace: np.ndarray | int, weights: RewardWeights) -> np.ndarray:
+    """eta(t) = min(exp(lambda (1 - t / pace)), eta_max), all in steps; see `pace_steps` (eq. 34)."""
+    return np.minimum(np.exp(weights.decay * (1.0 - steps / np.asarray(pace))), weights.eta_max)
+
+
+def shared_reward(
+    steps: np.ndarray | int,
+    pace: np.ndarray | int,
+    budget_steps: np.ndarray | int,
+    terminated: np.ndarray | bool,
+    truncated: np.ndarray | bool,
+    subnets: np.ndarray | int,
+    weights: RewardWeights,
 ) -> np.ndarray:
-    """eta(t) = min(exp(lambda (1 - t / (alpha T_E))), eta_max), all in steps; the ablation has T_max for alpha T_E."""
-    pace = config.tolerance * expert_steps if config.expert_time else budget_steps
-    return np.minimum(np.exp(config.decay * (1.0 - steps / pace)), config.eta_max)
+    """r_step + r_term, which all alive share, of one world or of many: (B,) each (eqs. 35, 37, 39).
+
+    Args:
+        steps: t, moves executed.
+        pace: See `speed_bonus`.
+        budget_steps: T_max; r_step = -step_penalty / T_max.
+        terminated: Success pays r_base + r_time eta(t).
+        truncated: The end of the budget costs p_fail for every one of `subnets`.
+        subnets: N_s.
+        weights: The numbers.
+    """
+    bonus = weights.r_base + weights.r_time * speed_bonus(steps, pace, weights)
+    shared = -weights.step_penalty / np.asarray(budget_steps) + np.where(terminated, bonus, 0.0)
+    return shared - np.where(truncated, weights.p_fail * np.asarray(subnets), 0.0)
 
 
-def safety_reward(state: BatchState, config: TrainConfig) -> np.ndarray:
-    """(B, n) r_safe = -w_col sum over the other alive j of max(0, D_safe - d_ij); 0 for padding."""
-    squared, pairs = state.links.squared, state.cases.pairs
-    reward = np.zeros(state.positions.shape[:2])
-    i, j, b = np.nonzero((squared < config.safe_m**2) & pairs)  # few pairs: no root for the rest
-    np.add.at(reward, (b, i), -config.w_col * (config.safe_m - np.sqrt(squared[i, j, b])))
-    return reward
+def crowding_reward(rows: np.ndarray, distances: np.ndarray, count: int, weights: RewardWeights) -> np.ndarray:
+    """(count,) r_safe_i = -w_col sum over the other alive j of max(0, D_safe - d_ij) (eq. 38).
+
+    Args:
+        rows: (m,) int, i of every pair (i, j) closer than D_safe; each pair stands twice.
+        distances: (m,) m, its d_ij.
+        count: Number of rows.
+        weights: The numbers.
+    """
+    return np.bincount(rows, weights=-weights.w_col * (weights.safe_m - distances), minlength=count)
+
+
+def safety_reward(state: BatchState, weights: RewardWeights) -> np.ndarray:
+    """(B, n) r_safe in every world; 0 for padding."""
+    squared, (worlds, n) = state.links.squared, state.positions.shape[:2]
+    i, j, b = np.nonzero((squared < weights.safe_m**2) & state.cases.pairs)  # few pairs: no root for the rest
+    return crowding_reward(b * n + i, np.sqrt(squared[i, j, b]), worlds * n, weights).reshape(worlds, n)
 
 
 def environment_reward(flown: BatchState, expert_steps: np.ndarray, config: TrainConfig) -> np.ndarray:
@@ -61,10 +122,8 @@ def environment_reward(flown: BatchState, expert_steps: np.ndarray, config: Trai
         config: Weights.
     """
     budget = flown.cases.budget_steps
-    shared = -config.step_penalty / budget
-    bonus = speed_bonus(flown.steps, expert_steps, budget, config)
-    shared = shared + np.where(flown.terminated, config.r_base + config.r_time * bonus, 0.0)
-    shared = shared - np.where(flown.truncated, config.p_fail * flown.count, 0.0)
+    pace = pace_steps(expert_steps, budget, config)
+    shared = shared_reward(flown.steps, pace, budget, flown.terminated, flown.truncated, flown.count, config)
     return np.where(flown.mask, shared[:, None] + safety_reward(flown, config), 0.0)
 
 
