@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 INSTALL := $(PIP) install --constraint constraints.txt
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-paper lint type docs bench clean
+.PHONY: demo test test-slow test-paper lint type docs bench fly-again clean
 
 demo: .venv/light
 	$(BIN)/phygail recover --uavs 200 --damage 0.6 --seed 3 --methods sidr,phygail,convex --picture out/demo.png
@@ -32,6 +32,11 @@ docs: .venv/full
 
 bench: .venv/full
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+# A share of the rows under results/, flown again: after a change of a rule, and before tables are made anew.
+# Options of the script in FLY, e.g. make fly-again FLY='--only overall --methods reach'.
+fly-again: .venv/full
+	$(BIN)/python results/fly_again.py $(FLY)
 
 clean:
 	rm -rf .venv docs/_build out

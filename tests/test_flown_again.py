@@ -1,4 +1,4 @@
-"""Committed rows are what the methods do today: a few of every experiment are flown again."""
+"""Committed rows are what the methods do today: one of every method and folder is flown (more: `make fly-again`)."""
 
 from __future__ import annotations
 
@@ -6,51 +6,36 @@ from pathlib import Path
 
 import pytest
 
-from phygail.evaluation.catalog import EXPERIMENTS
-from phygail.evaluation.draws import draw_cases
-from phygail.evaluation.experiment import SEED, Leg
-from phygail.evaluation.flight import fly_case
-from phygail.evaluation.grid import Grid
-from phygail.evaluation.paper import PLANNERS
-from phygail.evaluation.rows import key_of, read_rows
+from phygail.evaluation.again import fly_again, plan_again
+from phygail.methods import METHODS
 
 RESULTS = Path(__file__).parent.parent / "results"
-FLOWN = [name for name in EXPERIMENTS if EXPERIMENTS.get(name).legs and not EXPERIMENTS.get(name).variants]
-SIZE, RATIO = 100, 0.75  # the nearest of each leg: flights long enough to tell rules apart, short enough to repeat
-LATE_RATIO = 0.5  # with late news, when flights are slow
-LARGEST_OF_POLICY = 200  # a flight of phygail-paper with more takes too long here
+FOLDERS = sorted({path.relative_to(RESULTS).parts[0] for path in RESULTS.rglob("rows.csv")})
+# A share so small that one row of each method is chosen: of the middle of its settings.
+SHARE, MOST_S = 1e-4, 0.15
+WITHOUT_POLICIES = {"ablation", "case-study", "sensitivity"}  # flown with policies that are not kept
 
 
-def fly_again(leg: Leg, rows: dict) -> list[tuple[str, int, int]]:
-    """(flight, steps on disk, steps today) of one scenario and every method that takes no seconds to think."""
-    uavs, ratios, _ = min(leg.settings(), key=lambda setting: abs(setting[0] - SIZE))
-    wanted = LATE_RATIO if leg.sensing.delay_steps else RATIO
-    scenarios, _ = draw_cases(leg, uavs, [min(ratios, key=lambda ratio: abs(ratio - wanted))], 1, SEED)
-    scenario = scenarios.scenario(0) if isinstance(scenarios, Grid) else scenarios[0]
-    methods = [name for name in leg.methods if name not in PLANNERS]
-    if uavs > LARGEST_OF_POLICY:
-        methods = [name for name in methods if name != "phygail-paper"]
-    again = []
-    for name in methods:
-        if (scenario.id, name) in rows:
-            episode, _ = fly_case(scenario, name, safety=leg.safety, sensing=leg.sensing)
-            again.append(
-                (f"{leg.name} {scenario.id} {name}", int(rows[scenario.id, name]["steps"]), episode.scored_steps)
-            )
-    return again
-
-
-@pytest.mark.parametrize("name", [name for name in FLOWN if not EXPERIMENTS.get(name).flights_of])
-def test_a_flight_takes_as_many_steps_as_its_row_says(name):
+@pytest.mark.parametrize("name", [name for name in FOLDERS if name not in WITHOUT_POLICIES])
+def test_a_row_says_what_the_flight_is_today(name, here):
     """Rows of a rule that has changed since would pass every test of tables, figures and versions.
 
-    Rounding differs between machines and may, rarely, decide a step: one flight in ten may differ.
+    Nothing is forgiven but timings and the rounding of distances and speeds.
     """
-    again = []
-    for leg in EXPERIMENTS.get(name).legs:
-        path = RESULTS / name / leg.name / "rows.csv"
-        if path.exists():
-            again += fly_again(leg, {key_of(row): row for row in read_rows(path)})
-    assert again
-    changed = [flight for flight in again if flight[1] != flight[2]]
-    assert len(changed) <= max(1, len(again) // 10), changed
+    plan = plan_again(RESULTS, share=SHARE, most_s=MOST_S, only=name)
+    pairs = fly_again(plan.chosen, here)
+    changed = [(p.old.folder, p.new["scenario"], p.new["method"], p.differing) for p in pairs if p.differing]
+    assert changed == []
+
+
+def test_rows_of_all_methods_but_the_slowest_are_flown_again():
+    chosen = plan_again(RESULTS, share=SHARE, most_s=MOST_S).chosen
+    assert len(chosen) >= 100
+    assert set(METHODS) - {old.row["method"] for old in chosen} <= {"demd", "gdr-ts", "cr-mgc"}
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_POLICIES))
+def test_rows_of_policies_that_are_not_kept_are_counted_not_flown(name):
+    plan = plan_again(RESULTS, share=SHARE, most_s=MOST_S, only=name)
+    assert plan.chosen == []
+    assert {reason for _, reason in plan.left_out} == {"its policy is not in the tree"}

@@ -116,7 +116,7 @@ def test_flights_with_other_weights_are_not_taken(tmp_path, monkeypatch):
     donor, mine = tmp_path / "donor", tmp_path / "mine"
     grow(donor, 1, "sidr,center-fly")
     before = {row["method"]: row["solve_s"] for row in read_rows(donor / "rows.csv")}
-    monkeypatch.setattr(module, "_weights", lambda name: "sha256:new" if name == "sidr" else "")
+    monkeypatch.setattr(module, "weights_digest", lambda name: "sha256:new" if name == "sidr" else "")
     asked = []
     monkeypatch.setattr(module, "fly_all", lambda crew, folder, todo, *rest: asked.extend(todo) or [])
     fly_beside(mine, donor, 1, "sidr,center-fly")
@@ -163,12 +163,12 @@ def test_kin_that_is_missing_or_damaged_is_passed_over(tmp_path):
 
 def test_retrained_weights_do_not_mix_with_the_rows_of_the_old(tmp_path, monkeypatch):
     grow(tmp_path, 1, "sidr")
-    monkeypatch.setattr(module, "_weights", lambda name: "sha256:new" if name == "cr-ma" else "")
+    monkeypatch.setattr(module, "weights_digest", lambda name: "sha256:new" if name == "cr-ma" else "")
     grow(tmp_path, 1, "sidr")  # cr-ma has not flown here: its weights do not matter
     record = json.loads((tmp_path / "run.json").read_text())
     record["config"]["weights of sidr"] = "sha256:old"
     (tmp_path / "run.json").write_text(json.dumps(record))
-    monkeypatch.setattr(module, "_weights", lambda name: "sha256:new")
+    monkeypatch.setattr(module, "weights_digest", lambda name: "sha256:new")
     with pytest.raises(InputError, match="weights of sidr was"):
         grow(tmp_path, 2, "sidr")
 

@@ -150,10 +150,10 @@ def identity(job: Job) -> dict[str, Any]:
     if job.files:
         settings |= {f"plugin {file.name}": digest(file.read_bytes()) for file in job.files}
     own = [name for name in job.methods if job.policy is None or not takes_policy(name)]  # the others fly the policy
-    return settings | {f"{WEIGHTS}{name}": weights for name in own if (weights := _weights(name))}
+    return settings | {f"{WEIGHTS}{name}": weights for name in own if (weights := weights_digest(name))}
 
 
-def _weights(method: str) -> str:
+def weights_digest(method: str) -> str:
     """The digest of the bundled weights of a method; retrained ones must not mix with rows of the old."""
     suffixes = (".onnx", ".safetensors")
     bundled = sorted((file for file in (files("phygail") / "weights").iterdir()), key=lambda file: file.name)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
 from phygail.config import InputError
 from phygail.evaluation.experiment import Leg
-from phygail.evaluation.grid import Grid, damaged_layouts, drawn_id
+from phygail.evaluation.grid import Grid, damaged_layout, damaged_layouts, drawn_id
 from phygail.rng import generator
 from phygail.swarm.damage import damage_count, strike_damage
 from phygail.swarm.formation import draw_layout, width_for
-from phygail.swarm.layouts import PAPER_SIZES
+from phygail.swarm.layouts import PAPER_SIZES, find_layout
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import Scenario, make_scenario
 
 STRIKES = 2_000  # tried before a setting counts as one that does not split
+_COORDINATES = re.compile(r"(n|strike-n|paper-)(\d{2,})-d(\d\.\d{3})-c(\d{3,})-s(\d+)")  # as `grid.DRAWN_ID`
 
 
 def draw_cases(
@@ -66,3 +69,46 @@ def draw_strike(uavs: int, ratio: float, case: int, seed: int) -> Scenario:
         if not find_links(scenario.spots, scenario.physics.range_m).connected:
             return scenario
     raise InputError(f"a strike on {ratio:g} of {uavs} UAVs does not split them: choose another damage ratio")
+
+
+# --- drawn scenarios by their ids ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Named:
+    """Drawn scenarios that are known by their ids; a worker draws them when it flies them."""
+
+    names: tuple[str, ...]
+
+    def ids(self) -> list[str]:
+        return list(self.names)
+
+    def sizes(self) -> list[int]:
+        return [_coordinates(name)[1] for name in self.names]
+
+    def scenario(self, index: int) -> Scenario:
+        return drawn_scenario(self.names[index])
+
+
+def is_drawn(name: str) -> bool:
+    """Whether an id says how its scenario is drawn."""
+    return _COORDINATES.fullmatch(name) is not None
+
+
+def drawn_scenario(name: str) -> Scenario:
+    """The scenario of an id such as n0100-d0.250-c003-s0, strike-n0100-... or paper-100-...: drawn once more."""
+    kind, uavs, ratio, case, seed = _coordinates(name)
+    if kind == "n":
+        return Grid((uavs,), (ratio,), case + 1, seed).scenario(case)
+    if kind == "strike-n":
+        return draw_strike(uavs, ratio, case, seed)
+    return damaged_layout(find_layout(f"paper-{uavs}"), ratio, case, seed)
+
+
+def _coordinates(name: str) -> tuple[str, int, float, int, int]:
+    """(kind, N, damage ratio, case, seed)."""
+    found = _COORDINATES.fullmatch(name)
+    if found is None:
+        raise InputError(f"the id {name!r} does not say how its scenario is drawn: n0100-d0.250-c003-s0 would")
+    kind, uavs, ratio, case, seed = found.groups()
+    return kind, int(uavs), float(ratio), int(case), int(seed)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from phygail import __version__
-from phygail.evaluation.grid import Grid, Listed
+from phygail.evaluation.grid import Cases
 from phygail.evaluation.roster import load_methods, takes_policy
 from phygail.evaluation.rows import ERROR, Row
 from phygail.methods.base import Method, controller, make_method
@@ -43,7 +43,7 @@ class Job:
         sensing: How imperfectly every method sees.
     """
 
-    cases: Grid | Listed
+    cases: Cases
     methods: tuple[str, ...]
     safety: bool = False
     timeout_s: float | None = None

@@ -13,11 +13,11 @@ from typing import Any
 from phygail import __version__
 from phygail.config import InputError, Physics, physics_values
 from phygail.evaluation.flight import TIMEOUT, Job
-from phygail.evaluation.grid import Grid
+from phygail.evaluation.grid import Grid, Listed
 from phygail.evaluation.rows import FURTHER, Row, key_of, read_rows, save_rows
 from phygail.files import DRAFT, make_folder, read_text, write_text
 from phygail.perception.noise import Sensing
-from phygail.swarm.scenario import scenario_to_json
+from phygail.swarm.scenario import Scenario, scenario_to_json
 
 try:
     import fcntl
@@ -53,9 +53,14 @@ def _describe_cases(job: Job) -> dict[str, Any]:
     if isinstance(cases, Grid):
         source = {"uavs": list(cases.uavs), "damage": list(cases.damage), "cases": cases.cases, "seed": cases.seed}
         return source | physics_values([cases.physics])
-    entries = [[scenario_to_json(s), s.seed] for s in cases.given]
-    source = {"scenarios": len(entries), "content": digest(json.dumps(entries).encode())}
+    assert isinstance(cases, Listed), "a folder is flown from a grid or from given scenarios"
+    source = {"scenarios": len(cases.given), "content": content_digest(cases.given)}
     return source | physics_values(s.physics for s in cases.given)
+
+
+def content_digest(scenarios: Iterable[Scenario]) -> str:
+    """What run.json calls the content of given scenarios."""
+    return digest(json.dumps([[scenario_to_json(s), s.seed] for s in scenarios]).encode())
 
 
 def digest(content: bytes) -> str:

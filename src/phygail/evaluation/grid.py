@@ -11,7 +11,7 @@ from phygail.config import InputError, Physics
 from phygail.rng import generator
 from phygail.swarm.damage import damage_count
 from phygail.swarm.formation import check_radio, check_size, width_for
-from phygail.swarm.layouts import find_layout
+from phygail.swarm.layouts import NamedLayout, find_layout
 from phygail.swarm.scenario import Scenario, budget_for, draw_scenario
 
 MOST_VALUES = 10_000  # of one list or range: more is a slip of the keyboard
@@ -144,24 +144,27 @@ def damaged_layouts(
     grounds, damage = [find_layout(layout) for layout in layouts], tuple(damage)
     _check_unlike("layout name", [ground.name for ground in grounds])
     _check_unlike("damage ratio", damage)
-    scenarios = []
-    for ground in grounds:
-        for ratio in damage:
-            _check_cell(len(ground.positions), ratio)
-            for case in range(cases):
-                scenarios.append(
-                    draw_scenario(
-                        len(ground.positions),
-                        ratio,
-                        generator(seed, "damage", ground.name, _permille(ratio), case),
-                        name=f"{ground.name}-d{ratio:.3f}-c{case:03d}-s{seed}",
-                        seed=seed,
-                        layout=ground.positions,
-                        width_m=ground.width_m,
-                        physics=physics,
-                    )
-                )
-    return scenarios
+    return [
+        damaged_layout(ground, ratio, case, seed, physics)
+        for ground in grounds
+        for ratio in damage
+        for case in range(cases)
+    ]
+
+
+def damaged_layout(ground: NamedLayout, ratio: float, case: int, seed: int, physics: Physics | None = None) -> Scenario:
+    """Case number `case` of random damage that splits a fixed layout."""
+    _check_cell(len(ground.positions), ratio)
+    return draw_scenario(
+        len(ground.positions),
+        ratio,
+        generator(seed, "damage", ground.name, _permille(ratio), case),
+        name=f"{ground.name}-d{ratio:.3f}-c{case:03d}-s{seed}",
+        seed=seed,
+        layout=ground.positions,
+        width_m=ground.width_m,
+        physics=physics,
+    )
 
 
 def as_cases(source: Grid | Iterable[Scenario]) -> Grid | Listed:
