@@ -26,7 +26,6 @@ from phygail.swarm.scenario import Scenario, draw_scenario
 from phygail.swarm.state import initial_state
 
 TORCH = importlib.util.find_spec("torch") is not None
-PENDING = {"reach", "phygail", "phygail-clone"}  # their lengths are still in meters
 # Planners that search or learn per case: a shorter search follows the same rule in a fraction of the time.
 OPTIONS: dict[str, dict[str, Any]] = {
     "cr-mgc": {"iterations": 15},
@@ -45,8 +44,6 @@ def marked(name: str) -> Any:
     marks = []
     if METHODS.get(name).extra == "learn" and not TORCH:
         marks.append(pytest.mark.skip(reason="needs torch"))
-    if name in PENDING:
-        marks.append(pytest.mark.xfail(reason="lengths in meters", strict=False))
     return pytest.param(name, marks=marks)
 
 
