@@ -44,7 +44,7 @@ def keep_links(
     long = now > limit - 2.0 * stride  # others cannot outgrow the limit in one step
     tree, now = tree[long], now[long]
     most = np.maximum(limit, now)
-    then = _next_lengths(views.positions, wanted, *tree.T, physics.step_s)
+    then = _next_lengths(views.positions, wanted, tree[:, 0], tree[:, 1], physics.step_s)
     strained = then > most + GROWTH * physics.range_m
     if not strained.any():
         return wanted
