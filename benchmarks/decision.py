@@ -4,8 +4,8 @@
 
 First `phygail-paper` (with another file of its kind if one is named; the time does not depend on the weights), then
 `phygail`, at the first step and after a few steps of a flight, and over a stretch of flight at higher damage, where
-links are strained; the share of link keeping stands beside it. Measured is the time on the core, not on the wall, and the fastest
-run counts: on a busy machine the others lost their cache.
+links are strained; the share of link keeping stands beside it. Measured is the time on the core, not on the wall, and
+the fastest run counts: on a busy machine the others lost their cache.
 """
 
 from __future__ import annotations
