@@ -155,7 +155,7 @@ def case_row(case: Case, name: str, *, safety: bool, policy: Path | None, sensin
         "subnets": case.subnets,
         "converged": 0,
         "steps": budget,
-        "time_s": round(budget * scenario.physics.step_s, _DECIMALS),
+        "time_s": time_of(budget, scenario),
         "bound_steps": case.bound,
         "contact_events_per_uav": None,
         "contact_rate_raw": None,
@@ -174,6 +174,11 @@ def case_row(case: Case, name: str, *, safety: bool, policy: Path | None, sensin
     }
 
 
+def time_of(steps: int, scenario: Scenario) -> float:
+    """So many steps in seconds."""
+    return round(steps * scenario.physics.step_s, _DECIMALS)
+
+
 def episode_row(episode: Episode, method: Method) -> Row:
     """The cells that the flight decides."""
     metrics, scenario = episode.metrics, episode.scenario
@@ -182,7 +187,7 @@ def episode_row(episode: Episode, method: Method) -> Row:
     return {
         "converged": int(episode.terminated),
         "steps": episode.scored_steps,
-        "time_s": round(episode.scored_steps * scenario.physics.step_s, _DECIMALS),
+        "time_s": time_of(episode.scored_steps, scenario),
         "contact_events_per_uav": metrics.contact_events_per_uav,
         "contact_rate_raw": metrics.contact_rate_raw,
         "contact_rate_capped": metrics.contact_rate_capped,
