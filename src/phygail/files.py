@@ -31,14 +31,20 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The content of a JSON file; a key that stands twice in one object is an error, since only one would count."""
+    """The content of a JSON file, or an error that names it."""
     text = read_text(path)
     try:
-        return json.loads(text, object_pairs_hook=_unlike_keys)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-    except (ValueError, RecursionError) as error:  # ValueError: no JSON, or an integer beyond 4300 digits
+        return parse_json(text)
+    except ValueError as error:
         raise InputError(f"{path} is not JSON: {error}") from None
+
+
+def parse_json(text: str) -> Any:
+    """What a JSON text says, or ValueError; a key that stands twice is an error too, since only one would count."""
+    try:
+        return json.loads(text, object_pairs_hook=_unlike_keys)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def _unlike_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -47,7 +53,7 @@ def _unlike_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(entry) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise InputError(f"the key {twice[:60]!r} stands twice in one object: keep one of them")
+        raise ValueError(f"the key {twice[:60]!r} stands twice in one object, keep one of them")
     return entry
 
 

@@ -29,16 +29,21 @@ def complain(message: str) -> None:
     print(f"phygail: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
-def log_to_stderr() -> None:
-    """Warnings of the library as lines on stderr."""
+def log_to_stderr(*, details: bool = False) -> None:
+    """Warnings of the library as lines on stderr; with details, what lies behind them too."""
+    level = logging.DEBUG if details else logging.WARNING
     logger = logging.getLogger("phygail")
-    logger.handlers = [_LineHandler(logging.WARNING)]
+    logger.handlers = [_LineHandler(level)]
+    logger.setLevel(level)
     logger.propagate = False
 
 
 class _LineHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        complain(record.getMessage())
+        if record.levelno < logging.INFO:  # tracebacks keep their lines
+            print(record.getMessage(), file=sys.stderr, flush=True)
+        elif record.levelno >= logging.WARNING:
+            complain(record.getMessage())
 
 
 @contextlib.contextmanager

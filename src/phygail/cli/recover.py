@@ -77,6 +77,7 @@ class Recover:
         from phygail.evaluation.flight import case_row, episode_row, fly_case, make_case
         from phygail.evaluation.roster import check_policy, choose_methods, load_methods
         from phygail.methods import METHODS
+        from phygail.methods.faults import named_faults, nonfinite_fault
 
         load_methods(self.plugin)
         names = choose_methods([n for n in FAVORITES if n in METHODS] if self.methods is None else self.methods)
@@ -88,14 +89,12 @@ class Recover:
         record = self.picture is not None or self.trajectory is not None
         safety = self.safety == "on"
         for name in names:
-            try:
+            with named_faults(METHODS.get(name)):  # a method from a plugin may raise anything
                 flights[name], pilot = fly_case(case.scenario, name, safety=safety, policy=policy, record=record)
-            except InputError:
-                raise
-            except Exception as error:  # a method from a plugin may raise anything
-                raise InputError(f"the method {name!r} failed: {type(error).__name__}: {error}") from error
-            facts = case_row(case, name, safety=safety, policy=policy)
-            rows.append(facts | episode_row(flights[name], pilot))
+                facts = case_row(case, name, safety=safety, policy=policy)
+                rows.append(facts | episode_row(flights[name], pilot))
+            if flights[name].nonfinite:
+                complain(nonfinite_fault(pilot))
         rows.sort(key=lambda row: (-row["converged"], row["steps"]))
         self._save(flights)
         _print_json(case, rows) if self.json else _print_table(case, rows)

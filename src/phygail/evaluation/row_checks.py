@@ -1,7 +1,7 @@
 """Whether a row can be of a run: what follows from its case and from the settings is worked out and compared.
 
-A row that somebody changed by hand would otherwise stay in the results for good. Columns of the flight itself (steps of a
-success, distance, contacts) can only be checked by flying again; here they are held to their limits.
+A row that somebody changed by hand would otherwise stay in the results for good. Columns of the flight itself (steps
+of a success, distance, contacts) can only be checked by flying again; here they are held to their limits.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def _cell_facts(job: Job, number: int) -> dict[str, Any]:
     """What is known of a case without drawing it."""
     if isinstance(job.cases, Grid):
         uavs, ratio, _ = job.cases.cell(number)
-        damaged, seed = damage_count(uavs, ratio), job.cases.seed
+        damaged, drawn = damage_count(uavs, ratio), {"seed": job.cases.seed}
     else:
         scenario = job.cases.given[number]
-        uavs, damaged, seed = scenario.uavs, len(scenario.damaged), scenario.seed
+        uavs, damaged, drawn = scenario.uavs, len(scenario.damaged), {}
     settings = {"safety": "on" if job.safety else "off"}
-    return {"uavs": uavs, "damaged": damaged, "alive": uavs - damaged, "seed": seed, **settings}
+    return {"uavs": uavs, "damaged": damaged, "alive": uavs - damaged, **drawn, **settings}
 
 
 def _difference(row: Row, expected: dict[str, Any]) -> str:
