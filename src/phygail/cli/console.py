@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-PLAIN_WIDTH = 160  # of tables that go into a file or a pipe
+PLAIN_WIDTH = 100_000  # of what goes into a file or a pipe: nothing is cut there; tables look after themselves
 QUIET_S = 30.0  # between two lines of progress that nobody watches
 
 
 def stdout() -> Console:
-    """For results; wide where there is no terminal to fit."""
+    """For results; plain text without a limit where there is no terminal to fit."""
     from rich.console import Console
 
     # Names come from users: [brackets] and :colons: in them are no markup.
-    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False, emoji=False, highlight=False)
+    if sys.stdout.isatty():
+        return Console(markup=False, emoji=False, highlight=False)
+    return Console(
+        width=PLAIN_WIDTH, force_terminal=False, color_system=None, markup=False, emoji=False, highlight=False
+    )
 
 
 def complain(message: str) -> None:

@@ -205,9 +205,9 @@ def load_plugin(path: str | Path) -> None:
         if isinstance(error, (KeyboardInterrupt, EndedFromOutside)):
             raise
         line = error.lineno if isinstance(error, SyntaxError) else line_in(str(file), error.__traceback__)
-        words = str(error) if isinstance(error, InputError) else f"it fails on import with {told(error)}"
         where = f"the plugin {path}, line {line}" if line else f"the plugin {path}"
-        raise InputError(f"{where}: {words}") from error
+        words = f": {error}" if isinstance(error, InputError) else f" fails on import: {told(error)}"
+        raise InputError(where + words) from error
     if known == set(METHODS):
         del sys.modules[module_name]
         raise InputError(
