@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -82,7 +83,7 @@ class Recover:
         load_methods(self.plugin)
         names = choose_methods([n for n in FAVORITES if n in METHODS] if self.methods is None else self.methods)
         policy = check_policy(self.policy, names)
-        self._check_outputs()
+        self._check_outputs(names)
         case = make_case(self._scenario())
         flights: dict[str, Episode] = {}
         rows = []
@@ -98,9 +99,10 @@ class Recover:
         rows.sort(key=lambda row: (-row["converged"], row["steps"]))
         self._save(flights)
         _print_json(case, rows) if self.json else _print_table(case, rows)
-        for what, path in (("picture", self.picture), ("trajectory", self.trajectory)):
-            if path is not None:
-                complain(f"{what}: {path}")
+        if self.picture is not None:
+            complain(f"picture: {self.picture}")
+        for path in self._trajectories(names).values():
+            complain(f"trajectory: {path}")
         return 0
 
     def _scenario(self) -> Scenario:
@@ -148,21 +150,27 @@ class Recover:
             damaged = tuple(strike_damage(layout, *_parse_strike(self.strike or "")).tolist())
         return make_scenario(name, layout, damaged, width_m=width, seed=self.seed)
 
-    def _check_outputs(self) -> None:
+    def _check_outputs(self, names: Sequence[str]) -> None:
         """Refuse files that cannot be written before anything is flown."""
         from phygail.files import check_writable
 
         if self.picture is not None and self.picture.suffix.lower() not in PICTURES:
             raise InputError(f"cannot draw {self.picture}: name a file that ends in {', '.join(PICTURES)}")
-        for path in (self.picture, self.trajectory):
-            if path is not None:
-                check_writable(path)
+        for path in (*([self.picture] if self.picture else []), *self._trajectories(names).values()):
+            check_writable(path)
+
+    def _trajectories(self, names: Sequence[str]) -> dict[str, Path]:
+        """The file for the trajectory of every method: the one that was named, or one each beside it."""
+        file = self.trajectory
+        if file is None:
+            return {}
+        if len(names) == 1:
+            return {names[0]: file}
+        return {name: file.with_name(f"{file.stem}.{name}{file.suffix}") for name in names}
 
     def _save(self, flights: dict[str, Episode]) -> None:
-        if self.trajectory is not None:
-            for name, episode in flights.items():
-                several = self.trajectory.with_name(f"{self.trajectory.stem}.{name}{self.trajectory.suffix}")
-                save_trajectory(several if len(flights) > 1 else self.trajectory, episode)
+        for name, file in self._trajectories(list(flights)).items():
+            save_trajectory(file, flights[name])
         if self.picture is None:
             return
         if self.picture.suffix.lower() in MOVIES:
@@ -221,13 +229,14 @@ def _print_json(case: Case, rows: list[dict[str, Any]]) -> None:
 
 def _print_table(case: Case, rows: list[dict[str, Any]]) -> None:
     from phygail.cli.console import stdout
-    from phygail.evaluation.tables import cell_text, terminal_table
+    from phygail.evaluation.tables import cell_text
+    from phygail.evaluation.text_table import TextTable
 
     scenario = case.scenario
     state = f"{case.subnets} subnets" if case.subnets > 1 else "still connected: nothing to do"
     title = f"{scenario.id}: {scenario.uavs} UAVs, {len(scenario.damaged)} damaged, {state}"
-    header = ("method", "reconnected", "steps", "time s", "bound", "x bound", "contacts per UAV", "distance m",
-              "first action ms", "flag")  # fmt: skip
+    header = ["method", "reconnected", "steps", "time s", "bound", "x bound", "contacts per UAV", "distance m",
+              "first action ms", "flag"]  # fmt: skip
     cells = [
         [
             row["method"], "yes" if row["converged"] else "no", str(row["steps"]), cell_text(row["time_s"], ".1f"),
@@ -237,4 +246,6 @@ def _print_table(case: Case, rows: list[dict[str, Any]]) -> None:
         ]
         for row in rows
     ]  # fmt: skip
-    stdout().print(terminal_table(title, header, cells))
+    if not any(row["flag"] for row in rows):  # an empty column costs the width of another
+        header, cells = header[:-1], [line[:-1] for line in cells]
+    stdout().print(TextTable(title, header, cells))
