@@ -21,6 +21,10 @@ class InputError(ValueError):
     """Bad input from a user: one line that names the value, the bound and the remedy. The command line exits 2."""
 
 
+class EndedFromOutside(SystemExit):
+    """The process was asked to end (SIGTERM). No method can raise it: a SystemExit of a method is its fault."""
+
+
 @dataclass(frozen=True)
 class Physics:
     """Radio and vehicle, the same for every UAV of a swarm."""

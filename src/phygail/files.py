@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import platform
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from phygail.config import InputError
 
 DRAFT = ".draft-"  # how the names of files that are being written begin; a killed process leaves them behind
+_swept: set[Path] = set()  # folders that this process has looked through for drafts of the dead
+_writing: set[str] = set()  # names of the drafts of this process: in containers the dead had the same number
 
 
 def read_text(path: Path) -> str:
@@ -22,6 +28,40 @@ def read_text(path: Path) -> str:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise InputError(f"cannot read {path}: it is not a text file (UTF-8)") from None
+
+
+def read_json(path: Path) -> Any:
+    """The content of a JSON file, or an error that names it."""
+    text = read_text(path)
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise InputError(f"{path} is not JSON: {error}") from None
+
+
+def parse_json(text: str) -> Any:
+    """What a JSON text says, or ValueError; a key that stands twice is an error too, since only one would count."""
+    try:
+        return json.loads(text, object_pairs_hook=_unlike_keys)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+def _unlike_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these pairs."""
+    entry = dict(pairs)
+    if len(entry) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"the key {twice[:60]!r} stands twice in one object, keep one of them")
+    return entry
+
+
+def parse_number(text: str) -> float:
+    """A number as files write it, or ValueError. Python alone would also take 1_0 and digits of other scripts."""
+    if not text.isascii() or "_" in text:
+        raise ValueError(f"{text!r} is not a number")
+    return float(text)
 
 
 def make_folder(path: Path) -> Path:
@@ -56,9 +96,11 @@ def whole_file(path: Path) -> Iterator[Path]:
     check_writable(path)
     target = Path(os.path.realpath(path))  # a link stays a link
     make_folder(target.parent)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=DRAFT, suffix=path.suffix)
+    sweep_drafts(target.parent, again=False)
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=_prefix(), suffix=path.suffix)
     os.close(handle)
     draft = Path(name)
+    _writing.add(draft.name)
     try:
         yield draft
         draft.chmod(0o644)
@@ -69,6 +111,47 @@ def whole_file(path: Path) -> Iterator[Path]:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
     finally:
         draft.unlink(missing_ok=True)
+        _writing.discard(draft.name)
+
+
+def sweep_drafts(folder: Path, *, again: bool = True) -> None:
+    """Remove the drafts of processes of this machine that were killed; whoever lives, or may live elsewhere, keeps its.
+
+    Args:
+        folder: Where.
+        again: Also if this process has swept it before.
+    """
+    if folder in _swept and not again:
+        return
+    _swept.add(folder)
+    for draft in folder.glob(f"{DRAFT}*"):
+        found = re.fullmatch(rf"{re.escape(DRAFT)}{re.escape(_host())}-(\d+)-.*", draft.name)
+        if found and draft.name not in _writing and not _lives(int(found[1])):
+            with contextlib.suppress(OSError):
+                draft.unlink()
+
+
+def _prefix() -> str:
+    return f"{DRAFT}{_host()}-{os.getpid()}-"
+
+
+def _host() -> str:
+    return re.sub(r"[^A-Za-z0-9.]", "_", platform.node())[:40] or "unnamed"
+
+
+def _lives(process: int) -> bool:
+    """Whether another process of this number runs."""
+    if process == os.getpid():
+        return False
+    if os.name != "posix":  # where signal 0 is no question
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
 
 
 def write_text(path: Path, text: str) -> None:

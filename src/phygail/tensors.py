@@ -8,14 +8,13 @@ under ``__metadata__``), then the raw numbers. Nothing is ever executed.
 from __future__ import annotations
 
 import hashlib
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from phygail.config import InputError
-from phygail.files import read_text
+from phygail.files import parse_json, read_text
 
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U8": "|u1"}
 _LENGTH_BYTES = 8
@@ -62,9 +61,9 @@ def parse_safetensors(content: bytes) -> dict[str, np.ndarray]:
     if len(content) < max(start, _LENGTH_BYTES):
         raise ValueError("the file ends inside its header")
     try:
-        header = json.loads(content[_LENGTH_BYTES:start])
+        header = parse_json(content[_LENGTH_BYTES:start].decode())
         return {name: _array(entry, content[start:]) for name, entry in header.items() if name != "__metadata__"}
-    except (KeyError, TypeError, AttributeError, RecursionError, UnicodeDecodeError) as error:
+    except (KeyError, TypeError, AttributeError, UnicodeDecodeError) as error:
         raise ValueError(f"the header is not understood: {error}") from None
 
 
@@ -77,10 +76,11 @@ def _array(entry: dict[str, Any], data: bytes) -> np.ndarray:
 
 
 def _read_config(path: Path, remedy: str) -> dict[str, Any]:
+    text = read_text(path)  # its own error if there is no such file
     try:
-        config = json.loads(read_text(path))
-    except json.JSONDecodeError:
-        config = None
+        config = parse_json(text)
+    except ValueError as error:
+        raise InputError(f"{path} is not the JSON config of weights ({error}): {remedy}") from None
     if not isinstance(config, dict):
         raise InputError(f"{path} is not the JSON config of weights: {remedy}")
     return config

@@ -41,6 +41,8 @@ def refusal(capsys, *words: str) -> str:
         ("x_m,y_m\n1,2\n1,2\n", "twice"),
         ("x_m,y_m\n1,2\nnan,4\n", "position 1"),
         ("x_m,y_m\n1,2\n1e308,4\n", "position 1"),
+        ("x_m,y_m\n1,2\n1_0,4\n", "line 3"),
+        ("x_m,y_m\n1,2\n\uff13,4\n", "line 3"),
     ],
 )
 @pytest.mark.parametrize("command", ["inspect", "recover"])
@@ -68,6 +70,10 @@ def test_bad_layouts(tmp_path, capsys, command, text, named):
         ({"positions": [[0, 0], [0, 0], [5, 5]]}, "twice"),
         ({"positions": [[0, 0], [1], [5, 5]]}, "pairs"),
         ({"positions": []}, "positions"),
+        ({"positions": json.loads("[" * 40 + "1" + "]" * 40)}, "pairs"),
+        ({"positions": json.loads("[" * 70 + "1" + "]" * 70)}, "pairs"),
+        ({"damaged": json.loads("[" * 70 + "1" + "]" * 70)}, "whole numbers"),
+        ({"center": json.loads("[" * 40 + "1" + "]" * 40)}, "center"),
         ({"range_m": 0}, "range_m"),
         ({"budget_steps": 0}, "budget_steps"),
         ({"velocity": 3}, "velocity"),
@@ -88,6 +94,12 @@ def test_files_that_hold_no_scenarios(tmp_path, capsys, text):
     file = tmp_path / "cases.json"
     file.write_text(text)
     assert str(file) in refusal(capsys, "recover", "--scenarios", str(file), "--methods", "sidr")
+
+
+def test_a_key_that_stands_twice_is_named(tmp_path, capsys):
+    file = tmp_path / "cases.json"
+    file.write_text('{"scenarios": [{"id": "a1", "damaged": [1], "damaged": [2], "positions": [[0, 0], [9, 9]]}]}')
+    assert "the key 'damaged' stands twice" in refusal(capsys, "recover", "--scenarios", str(file))
 
 
 def test_duplicate_ids(tmp_path, capsys):
@@ -118,6 +130,8 @@ GRID = ("--uavs", "20", "--damage", "0.5", "--cases", "1")
         (("--uavs", "20", "--damage", "0.1:0.9", "--methods", "sidr"), "first:last:step"),
         (("--uavs", "20", "--damage", "1.5", "--methods", "sidr"), "1.5"),
         (("--uavs", "twenty", "--damage", "0.5", "--methods", "sidr"), "twenty"),
+        (("--uavs", "2_0", "--damage", "0.5", "--methods", "sidr"), "'2_0' is not a number"),
+        (("--uavs", "\uff12\uff10", "--damage", "0.5", "--methods", "sidr"), "is not a number"),
         (("--uavs", "-20", "--damage", "0.5", "--methods", "sidr"), "-20"),
         (("--uavs", "20", "--damage", "0.5", "--cases", "-1", "--methods", "sidr"), "-1 cases"),
     ],

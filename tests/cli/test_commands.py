@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 import phygail
-from phygail.cli.main import COMMANDS, main
+from phygail.cli.main import COMMANDS, how_to_resume, main, parse
 from phygail.evaluation.grid import Grid
 from phygail.methods import METHODS
 from phygail.swarm.scenario import load_scenarios, save_layout
@@ -60,6 +61,98 @@ def test_methods_lists_every_registered_method(capsys):
     assert main(["methods"]) == 0
     text = capsys.readouterr().out
     assert all(name in text for name in METHODS)
+
+
+def test_methods_as_json(capsys):
+    assert main(["methods", "--json"]) == 0
+    methods = json.loads(capsys.readouterr().out)["methods"]
+    assert [entry["name"] for entry in methods] == METHODS.names()
+    assert methods[0].keys() == {"name", "scope", "learned", "extra", "installed", "summary"}
+
+
+# A list of commands with what each must show, and the widest line that may come.
+TABLES = [
+    (
+        ("recover", "--uavs", "50", "--methods", "phygail-paper,center-fly,sidr"),
+        ["phygail-paper", "center-fly", "steps"],
+    ),
+    (("methods",), ["phygail-paper", "intra-subnet", "gdr-ts", "learn"]),
+    (("inspect", "paper-100"), ["critical UAVs", "damage", "splits"]),
+    (("reproduce", "--list"), ["overall", "episodes"]),
+]
+
+
+@pytest.mark.parametrize(("words", "shown"), TABLES, ids=lambda value: value[0])
+def test_tables_in_a_pipe_are_plain_and_lose_nothing_at_80_columns(words, shown):
+    """AUDIT U4."""
+    for columns in ({"COLUMNS": "80", "FORCE_COLOR": "1"}, {"COLUMNS": ""}):
+        environment = os.environ | columns
+        text = subprocess.check_output([sys.executable, "-m", "phygail", *words], text=True, env=environment)
+        assert all(word in text for word in shown)
+        assert text.isascii()
+        assert "\x1b" not in text
+        if columns["COLUMNS"]:
+            assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(("words", "shown"), TABLES[:1], ids=lambda value: value[0])
+def test_tables_on_a_terminal_of_80_columns_lose_nothing(words, shown):
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    environment = {k: v for k, v in os.environ.items() if k != "LINES"} | {"COLUMNS": "80", "TERM": "xterm"}
+    run = subprocess.Popen([sys.executable, "-m", "phygail", *words], stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    data = b""
+    try:
+        while part := os.read(ours, 4096):
+            data += part
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    assert run.wait(60) == 0
+    text = data.decode()
+    assert all(word in text for word in shown)
+    assert "\u2026" not in text
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
+    assert max(map(len, plain.splitlines())) <= 80
+
+
+def test_inspect_says_what_no_critical_uav_means(tmp_path, capsys):
+    square = np.array([[0.0, 0.0], [100.0, 0.0], [100.0, 100.0], [0.0, 100.0]])
+    save_layout(tmp_path / "square.csv", square)
+    assert main(["inspect", str(tmp_path / "square.csv")]) == 0
+    assert "0 (no single loss splits a subnet)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "said"),
+    [
+        ("compare --uavs 20 --damage 0.5 --methods sidr --out run", False, "; run the same command again to resume"),
+        ("experts --out e.h5", False, "; run the same command again to resume"),
+        ("reproduce overall", False, "; run the same command again to resume"),
+        ("recover --uavs 20", False, ""),
+        ("inspect paper-20", False, ""),
+        ("train phygail --out run", False, " before there was anything to resume"),
+        ("train phygail --out run", True, "; resume with phygail train phygail --resume run"),
+        ("train phygail-paper --resume run", True, "; resume with phygail train phygail-paper --resume run"),
+        ("train cr-ma", False, "; the best weights so far are kept"),
+    ],
+)
+def test_an_interruption_says_what_can_be_done_about_it(tmp_path, monkeypatch, words, begun, said):
+    """AUDIT U9: recover keeps nothing, and a training is resumed by another command."""
+    monkeypatch.chdir(tmp_path)
+    if begun:
+        (tmp_path / "run").mkdir()
+        (tmp_path / "run" / "config.json").touch()
+    assert how_to_resume(parse(words.split())) == said
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion_for_the_shell_knows_commands_and_flags(capsys, shell):
+    with pytest.raises(SystemExit) as end:
+        main(["--tyro-print-completion", shell])
+    assert end.value.code in (0, None)
+    script = capsys.readouterr().out
+    assert all(word in script for word in ("recover", "compare", "--picture", "--trajectory", "--damage"))
 
 
 def test_scenarios_writes_those_of_the_grid(tmp_path):
@@ -157,6 +250,8 @@ def test_several_methods_give_one_trajectory_file_each(tmp_path, capsys):
     words = ["recover", "--uavs", "20", "--methods", "sidr,center-fly", "--trajectory", str(tmp_path / "t.csv")]
     assert main(words) == 0
     assert {f.name for f in tmp_path.iterdir()} == {"t.sidr.csv", "t.center-fly.csv"}
+    said = capsys.readouterr().err.splitlines()
+    assert said == [f"phygail: trajectory: {tmp_path / name}" for name in ("t.sidr.csv", "t.center-fly.csv")]
 
 
 def test_an_interrupted_compare_says_how_to_resume(tmp_path):

@@ -95,3 +95,33 @@ def test_the_frame_has_the_columns_and_keeps_empty_cells_empty():
     table = frame([sample_row(seed=None)])
     assert table.columns == list(COLUMNS)
     assert table["seed"].to_list() == [None]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda line: line.replace(",m,", ",m\r,"),
+        lambda line: line.replace("a,m,3,", "a,m,3_0,"),
+        lambda line: line.replace("a,m,3,", "a,m,\uff13,"),
+        lambda line: line.replace("0.30000000000000004", "0_3.0", 1),
+        lambda line: line.replace("a,m", 'a,"m'),
+        lambda line: line.replace("a,m", "a,m" + "x" * 200_000 + '"'),
+        lambda line: "",
+        lambda line: line.replace("a,m,3,", "a,m,3.0,"),
+    ],
+)
+def test_damage_of_any_kind_is_one_error_that_names_the_line(tmp_path, edit):
+    """A stray carriage return raised a csv.Error, an open quote swallowed the rows behind it (AUDIT R4, R8)."""
+    path = tmp_path / "rows.csv"
+    lines = csv_text([sample_row("b"), sample_row("a"), sample_row("c")], header=True).split("\n")
+    lines[2] = edit(lines[2])
+    path.write_bytes("\n".join(lines).encode())
+    with pytest.raises(InputError, match=r"rows\.csv, row 3 is damaged: delete this row"):
+        read_rows(path)
+
+
+def test_a_file_with_the_line_ends_of_another_system_is_read(tmp_path):
+    path = tmp_path / "rows.csv"
+    rows = [sample_row("a"), sample_row('odd, "id"')]
+    path.write_bytes(csv_text(rows, header=True).replace("\n", "\r\n").encode())
+    assert read_rows(path) == rows

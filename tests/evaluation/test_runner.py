@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +20,8 @@ from phygail.evaluation.flight import TIMEOUT
 from phygail.evaluation.folder import RunFolder
 from phygail.evaluation.grid import Grid
 from phygail.evaluation.local_engine import LocalEngine
-from phygail.evaluation.rows import COLUMNS, TIMINGS, csv_text, read_rows, save_rows
+from phygail.evaluation.pool import RefusedError
+from phygail.evaluation.rows import COLUMNS, LOST, TIMINGS, csv_text, frame, read_rows, save_rows
 from phygail.evaluation.runner import compare
 from phygail.files import DRAFT
 from phygail.methods.base import METHODS, make_method, run_episode
@@ -34,9 +36,24 @@ METHOD_NAMES = ("center-fly", "sidr")
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    """The rows of a run that nobody disturbed."""
-    return compare(GRID, METHOD_NAMES, tmp_path_factory.mktemp("run"), workers=1).drop(TIMINGS)
+def whole_folder(tmp_path_factory):
+    """The folder of a run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("run")
+    compare(GRID, METHOD_NAMES, folder, workers=1)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def undisturbed(whole_folder):
+    """Its rows."""
+    return frame(read_rows(whole_folder / "rows.csv")).drop(TIMINGS)
+
+
+@pytest.fixture
+def finished(whole_folder, tmp_path):
+    """A copy of the folder to play with, and its rows."""
+    shutil.copytree(whole_folder, tmp_path, dirs_exist_ok=True)
+    return read_rows(tmp_path / "rows.csv")
 
 
 @pytest.fixture(autouse=True)
@@ -293,3 +310,91 @@ def test_noise_and_delay_reach_the_flight_and_the_rows(tmp_path):
     assert json.loads((tmp_path / "run.json").read_text())["config"]["noise_m"] == 6.0
     with pytest.raises(InputError, match="noise_m was"):
         compare(Grid((20,), (0.5,), 2), "sidr", tmp_path, workers=1)
+
+
+@pytest.mark.parametrize(
+    ("cells", "named"),
+    [
+        ({"uavs": 21}, "uavs is 21, its case says 20"),
+        ({"damaged": 9}, "damaged is 9, its case says"),
+        ({"alive": 19}, "alive is 19, its case says"),
+        ({"subnets": 77}, "subnets is 77, its case says"),
+        ({"bound_steps": 1}, "bound_steps is 1, its case says"),
+        ({"seed": 5}, "seed is 5, its case says 0"),
+        ({"safety": "on"}, "safety is on, its case says off"),
+        ({"noise_m": 3.0}, "noise_m is 3.0, its case says 0.0"),
+        ({"variant": "mine"}, "variant is mine, its case says"),
+        ({"converged": 2}, "converged is 2"),
+        ({"converged": 0}, "its case has a budget of 256"),
+        ({"steps": 1}, "less than the bound"),
+        ({"steps": 257, "time_s": 25.7}, "its case has a budget of 256"),
+        ({"time_s": 1.5}, "time_s is 1.5"),
+    ],
+)
+def test_a_row_that_was_changed_by_hand_is_refused_with_its_line(tmp_path, finished, cells, named):
+    """AUDIT R8; nothing on disk changes."""
+    text = csv_text([*finished[:3], finished[3] | cells, *finished[4:]], header=True)
+    (tmp_path / "rows.csv").write_text(text)
+    with pytest.raises(InputError, match=rf"rows\.csv, row 5: .*{named}.*delete this row and run again"):
+        compare(GRID, METHOD_NAMES, tmp_path, workers=1)
+    assert (tmp_path / "rows.csv").read_text() == text
+
+
+def test_beyond_the_cases_that_are_drawn_again_the_id_is_held_against_the_row(tmp_path, finished, monkeypatch):
+    monkeypatch.setattr("phygail.evaluation.row_checks.MOST_DRAWN", 0)
+    for cells in ({"alive": 3}, {"steps": -1}, {"seed": None}, {"safety": "on"}):
+        (tmp_path / "rows.csv").write_text(csv_text([finished[0] | cells], header=True))
+        with pytest.raises(InputError, match="row 2"):
+            compare(GRID, METHOD_NAMES, tmp_path, workers=1)
+
+
+@pytest.mark.parametrize("run", [5, [], "x", None])
+def test_a_record_of_another_form_is_one_line(tmp_path, finished, run):
+    """AUDIT R4: "run": 5 ended in a traceback."""
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"run": run}))
+    with pytest.raises(InputError, match=r"run\.json is not the record of a comparison"):
+        compare(GRID, METHOD_NAMES, tmp_path)
+    path.write_text('{"version": "0", "version": "1", "config": {}}')
+    with pytest.raises(InputError, match="the key 'version' stands twice"):
+        compare(GRID, METHOD_NAMES, tmp_path)
+
+
+def test_episodes_that_took_their_workers_down_are_flown_again_on_resume(undisturbed, tmp_path, finished):
+    lost = finished[2] | {"flag": LOST, "converged": 0, "steps": 256, "time_s": 25.6}
+    save_rows(tmp_path / "rows.csv", [*finished[:2], lost, *finished[3:]])
+    assert compare(GRID, METHOD_NAMES, tmp_path, workers=1).drop(TIMINGS).equals(undisturbed)
+
+
+def test_a_refused_run_takes_nothing_back_that_another_has_written(tmp_path, monkeypatch):
+    """AUDIT R8: between the look at the folder and the refusal another run began in it."""
+    folder = tmp_path / "run"
+    other = {"rows.csv": csv_text([], header=True), "run.json": "{}"}
+
+    class Refusing(LocalEngine):
+        def start(self, job):
+            folder.mkdir()
+            for name, text in other.items():
+                (folder / name).write_text(text)
+            raise RefusedError("no")
+
+    with pytest.raises(RefusedError):
+        compare(GRID, METHOD_NAMES, folder, engine=Refusing(1))
+    assert {file.name: file.read_text() for file in folder.iterdir()} == other
+
+
+def test_a_lock_on_a_folder_that_was_removed_meanwhile_is_taken_anew(tmp_path, monkeypatch):
+    path = tmp_path / "run"
+    folder, take, calls = RunFolder(path, {}), RunFolder._lock, []
+
+    def lock(self, handle):
+        take(self, handle)
+        calls.append(handle)
+        if len(calls) == 1:
+            path.rmdir()  # as `discard` of another run does, just before its lock ends
+
+    monkeypatch.setattr(RunFolder, "_lock", lock)
+    with folder.locked():
+        assert path.is_dir()
+        with pytest.raises(InputError, match="another run"), RunFolder(path, {}).locked():
+            pass

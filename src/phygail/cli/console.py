@@ -12,16 +12,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-PLAIN_WIDTH = 160  # of tables that go into a file or a pipe
+PLAIN_WIDTH = 100_000  # of what goes into a file or a pipe: nothing is cut there; tables look after themselves
 QUIET_S = 30.0  # between two lines of progress that nobody watches
 
 
 def stdout() -> Console:
-    """For results; wide where there is no terminal to fit."""
+    """For results; plain text without a limit where there is no terminal to fit."""
     from rich.console import Console
 
     # Names come from users: [brackets] and :colons: in them are no markup.
-    return Console(width=None if sys.stdout.isatty() else PLAIN_WIDTH, markup=False, emoji=False, highlight=False)
+    if sys.stdout.isatty():
+        return Console(markup=False, emoji=False, highlight=False)
+    return Console(
+        width=PLAIN_WIDTH, force_terminal=False, color_system=None, markup=False, emoji=False, highlight=False
+    )
 
 
 def complain(message: str) -> None:
@@ -29,16 +33,21 @@ def complain(message: str) -> None:
     print(f"phygail: {' '.join(message.split())}", file=sys.stderr, flush=True)
 
 
-def log_to_stderr() -> None:
-    """Warnings of the library as lines on stderr."""
+def log_to_stderr(*, details: bool = False) -> None:
+    """Warnings of the library as lines on stderr; with details, what lies behind them too."""
+    level = logging.DEBUG if details else logging.WARNING
     logger = logging.getLogger("phygail")
-    logger.handlers = [_LineHandler(logging.WARNING)]
+    logger.handlers = [_LineHandler(level)]
+    logger.setLevel(level)
     logger.propagate = False
 
 
 class _LineHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        complain(record.getMessage())
+        if record.levelno < logging.INFO:  # tracebacks keep their lines
+            print(record.getMessage(), file=sys.stderr, flush=True)
+        elif record.levelno >= logging.WARNING:
+            complain(record.getMessage())
 
 
 @contextlib.contextmanager

@@ -50,10 +50,8 @@ class Inspect:
 
 
 def _print_tables(found: Inspection) -> None:
-    from rich.table import Table
-
     from phygail.cli.console import stdout
-    from phygail.evaluation.tables import terminal_table
+    from phygail.evaluation.text_table import TextTable
 
     named = ", ".join(map(str, found.critical[:_SHOWN])) + (", ..." if len(found.critical) > _SHOWN else "")
     facts = [
@@ -62,7 +60,7 @@ def _print_tables(found: Inspection) -> None:
         ["subnets", "1 (connected)" if found.subnets == 1 else f"{found.subnets} (split already)"],
         ["smallest separation", f"{found.separation_m:.1f} m"],
         ["pairs in contact", f"{found.contacts:,} (closer than {found.physics.contact_m:g} m)"],
-        ["critical UAVs", f"{len(found.critical)} (the loss of one alone splits a subnet)"],
+        ["critical UAVs", _critical_text(len(found.critical))],
         *([["", named]] if named else []),
     ]
     outlook = [
@@ -70,11 +68,15 @@ def _print_tables(found: Inspection) -> None:
         for o in found.outlook
     ]
     console = stdout()
-    summary = Table(title="The swarm", title_justify="left", title_style="bold", show_header=False)
-    for fact in facts:
-        summary.add_row(*fact)
     console.print(physics_line(physics_values([found.physics])))
-    console.print(summary)
+    console.print(TextTable("The swarm", (), facts, running=True))
     console.print(
-        terminal_table("Random damage", ("damage", "UAVs lost", "splits", "subnets", "alive in the largest"), outlook)
+        TextTable("Random damage", ("damage", "UAVs lost", "splits", "subnets", "alive in the largest"), outlook)
     )
+
+
+def _critical_text(count: int) -> str:
+    """How many UAVs are critical, and what that means."""
+    if count == 0:
+        return "0 (no single loss splits a subnet)"
+    return f"{count} (the loss of {'it' if count == 1 else 'any of them'} alone splits a subnet)"

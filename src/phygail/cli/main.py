@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -25,17 +26,21 @@ from phygail.cli.scenarios import Scenarios
 from phygail.cli.train import Train
 from phygail.cli.train_evolve import TrainEvolve
 from phygail.cli.train_phygail import TrainPhygail
-from phygail.config import InputError
+from phygail.config import EndedFromOutside, InputError
 
 DESCRIPTION = """Get a shattered UAV swarm back into one network.
 
 For example:
   phygail recover --uavs 200 --damage 0.5 --picture recovery.png
   phygail compare --uavs 100 --damage 0.25,0.5 --cases 10 --methods sidr,center-fly --out results/first
+
+Every command takes --traceback: where an error comes from, for those who write methods.
 """
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+TRACEBACK = "--traceback"
+COMPLETION = ("--tyro-print-completion", "--tyro-write-completion")  # of the shell
 
 
 class Command(Protocol):
@@ -67,23 +72,29 @@ SPECIAL: dict[tuple[str, str], type[Command]] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0, 1 (episodes failed with an error), 2 (bad input) or 130 (interrupted)."""
-    words = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    given = list(sys.argv[1:] if argv is None else argv)
+    words = [word for word in given if word != TRACEBACK] or ["--help"]
     if argv is None:  # the process is ours: ended from outside, it still stops its workers and removes its drafts
-        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+        signal.signal(signal.SIGTERM, _end)
     if words == ["--version"]:
         print(f"phygail {__version__}")
         return 0
     _stand_in_for_closed_streams()
-    log_to_stderr()
+    whole = TRACEBACK in given
+    log_to_stderr(details=whole)
+    command: Command | None = None
     try:
-        code = parse(words).run()
+        command = parse(words)
+        code = command.run()
         sys.stdout.flush()
         return code
     except InputError as error:
+        if whole:
+            traceback.print_exc()
         complain(str(error))
         return BAD_INPUT
     except KeyboardInterrupt:
-        complain("interrupted; run the same command again to resume")
+        complain(f"interrupted{how_to_resume(command)}")
         return INTERRUPTED
     except BrokenPipeError:  # whoever read our output has gone
         _drop_stdout()
@@ -92,6 +103,23 @@ def main(argv: Sequence[str] | None = None) -> int:
         _drop_stdout()
         complain(f"{error.filename or 'the output'}: {error.strerror or error}")
         return BAD_INPUT
+
+
+def how_to_resume(command: Command | None) -> str:
+    """What to do after an interruption; nothing where nothing was kept."""
+    if isinstance(command, Compare | Experts | Reproduce):
+        return "; run the same command again to resume"
+    if isinstance(command, TrainEvolve | TrainPhygail):
+        folder = command.resume or command.out
+        if folder is None or not (folder / "config.json").exists():
+            return " before there was anything to resume"
+        name = "phygail" if isinstance(command, TrainEvolve) else "phygail-paper"
+        return f"; resume with phygail train {name} --resume {folder}"
+    return "; the best weights so far are kept" if isinstance(command, Train) else ""
+
+
+def _end(number: int, _: object) -> None:
+    raise EndedFromOutside(128 + number)
 
 
 def _stand_in_for_closed_streams() -> None:
@@ -114,6 +142,8 @@ def parse(words: list[str]) -> Command:
         return tyro.cli(special, prog=f"phygail {words[0]} {words[1]}", args=words[2:])
     if words[0] in COMMANDS:
         return tyro.cli(COMMANDS[words[0]], prog=f"phygail {words[0]}", args=words[1:])
+    if words[0] in COMPLETION:  # with all flags of all commands
+        tyro.extras.subcommand_cli_from_dict(dict(COMMANDS), prog="phygail", description=DESCRIPTION, args=words)
     stubs = {name: _stub(command) for name, command in COMMANDS.items()}
     tyro.extras.subcommand_cli_from_dict(stubs, prog="phygail", description=DESCRIPTION, args=words)
     raise AssertionError("unreachable: the first word is no command")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
-from phygail.cli.options import Plugins
+from phygail.cli.options import Plugins, Switch
 
 
 @dataclass(frozen=True)
@@ -14,26 +15,34 @@ class Methods:
     For example:
       phygail methods
       phygail methods --plugin mine.py
+      phygail methods --json
     """
 
     plugin: Plugins = ()
     """Python file that registers further methods."""
+    json: Switch = False
+    """Print JSON instead of a table."""
 
     def run(self) -> int:
         """List them."""
-        from rich.table import Table
-
         from phygail.cli.console import stdout
-        from phygail.evaluation.roster import load_methods
+        from phygail.evaluation.roster import installed, load_methods
+        from phygail.evaluation.text_table import TextTable
         from phygail.methods import METHODS
 
         load_methods(self.plugin)
-        table = Table(title="Methods", title_justify="left", title_style="bold")
-        for column in ("name", "scope", "learned", "needs", "what it does"):
-            table.add_column(column)
-        for name in METHODS:
-            cls = METHODS.get(name)
-            needs = f"phygail[{cls.extra}]" if cls.extra else ""
-            table.add_row(name, cls.scope.value, "yes" if cls.learned else "no", needs, cls.summary)
-        stdout().print(table)
+        known = [METHODS.get(name) for name in METHODS]
+        if self.json:
+            facts = [
+                {"name": cls.name, "scope": cls.scope.value, "learned": cls.learned, "extra": cls.extra,
+                 "installed": installed(cls), "summary": cls.summary}
+                for cls in known
+            ]  # fmt: skip
+            print(json.dumps({"methods": facts}, indent=1))
+            return 0
+        header = ("name", "scope", "learned", "extra", "what it does")
+        rows = [
+            [cls.name, cls.scope.value, "yes" if cls.learned else "no", cls.extra or "", cls.summary] for cls in known
+        ]
+        stdout().print(TextTable("Methods (an extra is installed by pip install 'phygail[EXTRA]')", header, rows, True))
         return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -78,31 +79,31 @@ class Recover:
         from phygail.evaluation.flight import case_row, episode_row, fly_case, make_case
         from phygail.evaluation.roster import check_policy, choose_methods, load_methods
         from phygail.methods import METHODS
+        from phygail.methods.faults import named_faults, nonfinite_fault
 
         load_methods(self.plugin)
         names = choose_methods([n for n in FAVORITES if n in METHODS] if self.methods is None else self.methods)
         policy = check_policy(self.policy, names)
-        self._check_outputs()
+        self._check_outputs(names)
         case = make_case(self._scenario())
         flights: dict[str, Episode] = {}
         rows = []
         record = self.picture is not None or self.trajectory is not None
         safety = self.safety == "on"
         for name in names:
-            try:
+            with named_faults(METHODS.get(name)):  # a method from a plugin may raise anything
                 flights[name], pilot = fly_case(case.scenario, name, safety=safety, policy=policy, record=record)
-            except InputError:
-                raise
-            except Exception as error:  # a method from a plugin may raise anything
-                raise InputError(f"the method {name!r} failed: {type(error).__name__}: {error}") from error
-            facts = case_row(case, name, safety=safety, policy=policy)
-            rows.append(facts | episode_row(flights[name], pilot))
+                facts = case_row(case, name, safety=safety, policy=policy)
+                rows.append(facts | episode_row(flights[name], pilot))
+            if flights[name].nonfinite:
+                complain(nonfinite_fault(pilot))
         rows.sort(key=lambda row: (-row["converged"], row["steps"]))
         self._save(flights)
         _print_json(case, rows) if self.json else _print_table(case, rows)
-        for what, path in (("picture", self.picture), ("trajectory", self.trajectory)):
-            if path is not None:
-                complain(f"{what}: {path}")
+        if self.picture is not None:
+            complain(f"picture: {self.picture}")
+        for path in self._trajectories(names).values():
+            complain(f"trajectory: {path}")
         return 0
 
     def _scenario(self) -> Scenario:
@@ -153,21 +154,27 @@ class Recover:
             damaged = tuple(strike_damage(layout, *_parse_strike(self.strike or "")).tolist())
         return make_scenario(name, layout, damaged, width_m=width, physics=physics, seed=self.seed)
 
-    def _check_outputs(self) -> None:
+    def _check_outputs(self, names: Sequence[str]) -> None:
         """Refuse files that cannot be written before anything is flown."""
         from phygail.files import check_writable
 
         if self.picture is not None and self.picture.suffix.lower() not in PICTURES:
             raise InputError(f"cannot draw {self.picture}: name a file that ends in {', '.join(PICTURES)}")
-        for path in (self.picture, self.trajectory):
-            if path is not None:
-                check_writable(path)
+        for path in (*([self.picture] if self.picture else []), *self._trajectories(names).values()):
+            check_writable(path)
+
+    def _trajectories(self, names: Sequence[str]) -> dict[str, Path]:
+        """The file for the trajectory of every method: the one that was named, or one each beside it."""
+        file = self.trajectory
+        if file is None:
+            return {}
+        if len(names) == 1:
+            return {names[0]: file}
+        return {name: file.with_name(f"{file.stem}.{name}{file.suffix}") for name in names}
 
     def _save(self, flights: dict[str, Episode]) -> None:
-        if self.trajectory is not None:
-            for name, episode in flights.items():
-                several = self.trajectory.with_name(f"{self.trajectory.stem}.{name}{self.trajectory.suffix}")
-                save_trajectory(several if len(flights) > 1 else self.trajectory, episode)
+        for name, file in self._trajectories(list(flights)).items():
+            save_trajectory(file, flights[name])
         if self.picture is None:
             return
         if self.picture.suffix.lower() in MOVIES:
@@ -226,13 +233,14 @@ def _print_json(case: Case, rows: list[dict[str, Any]]) -> None:
 
 def _print_table(case: Case, rows: list[dict[str, Any]]) -> None:
     from phygail.cli.console import stdout
-    from phygail.evaluation.tables import cell_text, terminal_table
+    from phygail.evaluation.tables import cell_text
+    from phygail.evaluation.text_table import TextTable
 
     scenario = case.scenario
     state = f"{case.subnets} subnets" if case.subnets > 1 else "still connected: nothing to do"
     title = f"{scenario.id}: {scenario.uavs} UAVs, {len(scenario.damaged)} damaged, {state}"
-    header = ("method", "reconnected", "steps", "time s", "bound", "x bound", "contacts per UAV", "distance m",
-              "first action ms", "flag")  # fmt: skip
+    header = ["method", "reconnected", "steps", "time s", "bound", "x bound", "contacts per UAV", "distance m",
+              "first action ms", "flag"]  # fmt: skip
     cells = [
         [
             row["method"], "yes" if row["converged"] else "no", str(row["steps"]), cell_text(row["time_s"], ".1f"),
@@ -242,6 +250,8 @@ def _print_table(case: Case, rows: list[dict[str, Any]]) -> None:
         ]
         for row in rows
     ]  # fmt: skip
+    if not any(row["flag"] for row in rows):  # an empty column costs the width of another
+        header, cells = header[:-1], [line[:-1] for line in cells]
     console = stdout()
     console.print(physics_line(physics_values([scenario.physics])))
-    console.print(terminal_table(title, header, cells))
+    console.print(TextTable(title, header, cells))

@@ -162,16 +162,13 @@ class Reproduce:
         return Flying(self.workers, self.timeout, self.plugin, engine, report, command, complain)
 
     def _show(self) -> None:
-        from rich.table import Table
-
         from phygail.cli.console import stdout
         from phygail.evaluation.catalog import EXPERIMENTS
+        from phygail.evaluation.text_table import TextTable
 
-        table = Table(title="Experiments", title_justify="left", title_style="bold")
-        for column in ("name", "what", "episodes"):
-            table.add_column(column, justify="right" if column == "episodes" else "left")
+        rows = []
         for name in EXPERIMENTS:
             experiment = EXPERIMENTS.get(name)
             flights = f"{sum(map(len, experiment.legs)) * max(1, len(experiment.variants), experiment.checkpoints):,}"
-            table.add_row(name, experiment.title, f"as {experiment.flights_of}" if experiment.flights_of else flights)
-        stdout().print(table)
+            rows.append([name, f"as {experiment.flights_of}" if experiment.flights_of else flights, experiment.title])
+        stdout().print(TextTable("Experiments", ("name", "episodes", "what"), rows, running=True))

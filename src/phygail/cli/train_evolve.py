@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import shlex
 import sys
 from dataclasses import dataclass
@@ -58,5 +59,8 @@ class TrainEvolve:
             command = shlex.join(["phygail", *sys.argv[1:]])
             run = start_evolution(self.out, override(EvolveConfig(), settings), command)
         best = evolve(run, until=self.stop_after, workers=max(1, self.workers), tensorboard=self.tensorboard)
-        complain(f"best policy: {best:.3f} of its clone's steps, zero-shot; {run.folder / BEST}")
+        if math.isfinite(best):
+            complain(f"best policy: {best:.3f} of its clone's steps, zero-shot; {run.folder / BEST}")
+        else:
+            complain(f"no policy was validated yet; go on with --resume {run.folder}")
         return 0

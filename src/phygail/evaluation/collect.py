@@ -21,11 +21,12 @@ from phygail.evaluation.flight import TIMEOUT, Job, Task
 from phygail.evaluation.folder import RunFolder, describe_sensing, digest
 from phygail.evaluation.local_engine import LocalEngine
 from phygail.evaluation.machine import machine
-from phygail.evaluation.pool import Engine, RefusedError
+from phygail.evaluation.pool import Engine
 from phygail.evaluation.roster import takes_policy
+from phygail.evaluation.row_checks import make_judge
 from phygail.evaluation.rows import ERROR, Journal, Key, Row, frame, key_of, read_rows, save_rows
-from phygail.evaluation.runner import Progress, fly_all, plan_tasks
-from phygail.files import read_text, write_text
+from phygail.evaluation.runner import Progress, fly_all, plan_tasks, taken_back_if_refused
+from phygail.files import read_json, write_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,6 +40,13 @@ class GrowingFolder(RunFolder):
     def decisive(self, earlier: dict[str, Any]) -> Iterable[str]:
         """The settings that both runs have: a method that is new may bring its weights."""
         return [key for key in self.config if key in earlier]
+
+    def _is_record(self, content: Any) -> bool:
+        if not super()._is_record(content):
+            return False
+        runs, taken = content.get("runs", []), content.get("taken_from", [])
+        whole = isinstance(runs, list) and all(map(_is_run, runs))
+        return whole and isinstance(taken, list) and all(isinstance(name, str) for name in taken)
 
     def record(self, about: dict[str, Any], earlier: dict[str, Any] | None) -> dict[str, Any]:
         before = earlier or {}
@@ -67,7 +75,7 @@ class GrowingFolder(RunFolder):
 
     def take(self, rows: list[Row], origin: Path) -> None:
         """Add rows that stand in the folder `origin`; run.json names it before the first of them is here."""
-        record = json.loads(read_text(self._record))
+        record = read_json(self._record)
         names = [*record.get("taken_from", []), f"{origin.parent.name}/{origin.name}"]
         write_text(self._record, json.dumps({**record, "taken_from": sorted(set(names))}, indent=2) + "\n")
         with contextlib.closing(Journal(self.rows_path)) as journal:
@@ -98,12 +106,12 @@ def collect(
     """
     folder = GrowingFolder(out, {**source, **identity(job)})
     tasks, ids = plan_tasks(job), job.cases.ids()
-    fresh = folder.check() is None
+    folder.check()  # before the folder is made
     crew = engine or LocalEngine(workers)
     about = {"command": command, "workers": workers, "timeout_s": job.timeout_s, "machine": machine()}
     try:
-        with folder.locked():
-            rows = folder.resume(about)
+        with folder.locked(), taken_back_if_refused(folder, fresh=True):
+            rows = folder.resume(about, make_judge(job))
             todo = {(ids[task.index], task.method): task for task in tasks}
             for row in rows:
                 todo.pop(key_of(row), None)
@@ -113,10 +121,6 @@ def collect(
             rows += fly_all(crew, folder, list(todo.values()), len(rows), progress)
             save_rows(folder.rows_path, rows)
             return frame(rows)
-    except RefusedError:
-        if fresh and not read_rows(folder.rows_path):
-            folder.discard()
-        raise
     finally:
         crew.stop()
 
@@ -136,6 +140,11 @@ def _take_over(folder: GrowingFolder, kin: Iterable[Path], todo: dict[Key, Task]
 
 def _shared(config: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in config.items() if not key.startswith(WEIGHTS)}
+
+
+def _is_run(run: Any) -> bool:
+    machine = run.get("machine") if isinstance(run, dict) else None
+    return isinstance(machine, dict) and {"command"} <= run.keys() and {"processor"} <= machine.keys()
 
 
 def _place(run: Mapping[str, Any]) -> tuple[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from phygail.evaluation.experiment import Experiment
 from phygail.evaluation.flight import TIMEOUT
 from phygail.evaluation.rows import ERROR, frame, read_rows
 from phygail.evaluation.summary import split_cases
-from phygail.files import read_text
+from phygail.files import read_json
 
 NOTES = "experiment.json"  # what the rows do not say: settings that were skipped, methods that were left out
 SETTING = ("uavs", "damage")  # a setting is one swarm size at one damage ratio
@@ -62,7 +61,7 @@ def load_evidence(experiment: Experiment, folder: Path) -> Evidence:
         found = read_rows(path)
         if found:
             parts.append(frame(found).with_columns(leg=pl.lit(path.parent.name)))
-            record = json.loads(read_text(path.parent / "run.json"))
+            record = read_json(path.parent / "run.json")
             runs += record.get("runs", [])
             taken |= set(record.get("taken_from", []))
     runs += read_notes(folder)["runs"]
@@ -83,7 +82,7 @@ def load_evidence(experiment: Experiment, folder: Path) -> Evidence:
 def read_notes(folder: Path) -> dict[str, Any]:
     """The content of experiment.json; empty without one."""
     path = folder / NOTES
-    known = json.loads(read_text(path)) if path.exists() else {}
+    known = read_json(path) if path.exists() else {}
     return {"settings": {}, "left_out": {}, "runs": [], **known}
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
-from rich.table import Table
 
 from phygail.evaluation.style import FAINT, INK, PICTURE_SUFFIXES, checked_draft, line_styles, new_figure, save_figure
 from phygail.evaluation.tables import cell_text, markdown_table, terminal_table
+from phygail.evaluation.text_table import TextTable
 from phygail.experts.dataset import ExpertSet
 from phygail.experts.summary import by_ratio, method_shares
 
@@ -46,7 +46,7 @@ def ratio_cells(experts: ExpertSet) -> Cells:
     return header, rows
 
 
-def expert_tables(experts: ExpertSet) -> tuple[Table, Table]:
+def expert_tables(experts: ExpertSet) -> tuple[TextTable, TextTable]:
     """Both tables for the terminal."""
     return terminal_table(WINS, *win_cells(experts)), terminal_table(RATIOS, *ratio_cells(experts))
 

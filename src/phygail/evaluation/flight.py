@@ -14,7 +14,8 @@ from phygail import __version__
 from phygail.evaluation.grid import Cases
 from phygail.evaluation.roster import load_methods, takes_policy
 from phygail.evaluation.rows import ERROR, Row
-from phygail.methods.base import Method, controller, make_method
+from phygail.methods.base import METHODS, Method, controller, make_method
+from phygail.methods.faults import checked_flag, explained, named_faults, nonfinite_fault
 from phygail.methods.sensed import sensed_controller
 from phygail.perception.noise import Sensing
 from phygail.rng import generator
@@ -70,11 +71,12 @@ class Task:
 
 @dataclass(frozen=True)
 class Result:
-    """A finished row, and for the error log what went wrong."""
+    """A finished row, and what went wrong: all of it for the error log, and in one line."""
 
     task: Task
     row: Row
     details: str = ""
+    cause: str = ""
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ def prepare(job: Job) -> None:
     for module in job.modules:
         importlib.import_module(module)
     for name in job.methods:
-        make_method(name, **_options(name, job.policy))
+        with named_faults(METHODS.get(name)):
+            make_method(name, **_options(name, job.policy))
 
 
 def case_reader(job: Job) -> Callable[[int], Case]:
@@ -132,15 +135,18 @@ def fly_task(job: Job, task: Task, read_case: Callable[[int], Case]) -> Result:
     case = read_case(task.index)
     facts = case_row(case, task.method, safety=job.safety, policy=job.policy, sensing=job.sensing)
     if task.verdict:
-        return Result(task, facts | {"flag": task.verdict}, f"given up: {task.verdict}")
+        given_up = f"given up: {task.verdict}"
+        return Result(task, facts | {"flag": task.verdict}, given_up, given_up)
     try:
         episode, method = fly_case(
             case.scenario, task.method, safety=job.safety, policy=job.policy, timeout_s=job.timeout_s,
             sensing=job.sensing,
         )  # fmt: skip
-        return Result(task, facts | episode_row(episode, method))
-    except Exception as error:  # a method from outside may raise anything
-        return Result(task, facts | {"flag": f"{ERROR}{type(error).__name__}"}, traceback.format_exc())
+        cause = nonfinite_fault(method) if episode.nonfinite else ""
+        return Result(task, facts | episode_row(episode, method), cause, cause)
+    except BaseException as error:  # a method from outside may raise anything, also what would end this worker
+        flag, cause = f"{ERROR}{type(error).__name__}", explained(error, METHODS.get(task.method))
+        return Result(task, facts | {"flag": flag}, traceback.format_exc(), cause)
 
 
 def case_row(case: Case, name: str, *, safety: bool, policy: Path | None, sensing: Sensing | None = None) -> Row:
@@ -156,7 +162,7 @@ def case_row(case: Case, name: str, *, safety: bool, policy: Path | None, sensin
         "subnets": case.subnets,
         "converged": 0,
         "steps": budget,
-        "time_s": round(budget * scenario.physics.step_s, _DECIMALS),
+        "time_s": time_of(budget, scenario),
         "bound_steps": case.bound,
         "contact_events_per_uav": None,
         "contact_rate_raw": None,
@@ -176,15 +182,20 @@ def case_row(case: Case, name: str, *, safety: bool, policy: Path | None, sensin
     }
 
 
+def time_of(steps: int, scenario: Scenario) -> float:
+    """So many steps in seconds."""
+    return round(steps * scenario.physics.step_s, _DECIMALS)
+
+
 def episode_row(episode: Episode, method: Method) -> Row:
     """The cells that the flight decides."""
     metrics, scenario = episode.metrics, episode.scenario
     late = not episode.terminated and episode.steps < scenario.budget_steps
-    flags = [" ".join(method.flag.split()), NONFINITE if episode.nonfinite else "", TIMEOUT if late else ""]
+    flags = [checked_flag(method), NONFINITE if episode.nonfinite else "", TIMEOUT if late else ""]
     return {
         "converged": int(episode.terminated),
         "steps": episode.scored_steps,
-        "time_s": round(episode.scored_steps * scenario.physics.step_s, _DECIMALS),
+        "time_s": time_of(episode.scored_steps, scenario),
         "contact_events_per_uav": metrics.contact_events_per_uav,
         "contact_rate_raw": metrics.contact_rate_raw,
         "contact_rate_capped": metrics.contact_rate_capped,

@@ -14,8 +14,9 @@ from phygail import __version__
 from phygail.config import InputError, Physics, physics_values
 from phygail.evaluation.flight import TIMEOUT, Job
 from phygail.evaluation.grid import Grid, Listed
-from phygail.evaluation.rows import FURTHER, Row, key_of, read_rows, save_rows
-from phygail.files import DRAFT, make_folder, read_text, write_text
+from phygail.evaluation.row_checks import Judge
+from phygail.evaluation.rows import FURTHER, LOST, Row, key_of, read_rows, save_rows
+from phygail.files import DRAFT, make_folder, read_json, write_text
 from phygail.perception.noise import Sensing
 from phygail.swarm.scenario import Scenario, scenario_to_json
 
@@ -90,12 +91,10 @@ class RunFolder:
             if self.rows_path.exists():
                 raise InputError(f"{self.path} holds rows.csv but no run.json: choose another folder")
             return None
-        text = read_text(self._record)
-        try:
-            earlier = json.loads(text)
-            version, config = earlier["version"], dict(earlier["config"])
-        except (KeyError, TypeError, ValueError):
-            raise InputError(f"{self._record} is not the record of a comparison: choose another folder") from None
+        earlier = read_json(self._record)
+        if not self._is_record(earlier):
+            raise InputError(f"{self._record} is not the record of a comparison: choose another folder")
+        version, config = earlier["version"], earlier["config"]
         if version != __version__:
             raise InputError(f"{self.path} was made by phygail {version}, this is {__version__}: choose another folder")
         for key in self.decisive(config):
@@ -106,6 +105,12 @@ class RunFolder:
                     "choose another folder or repeat the command in its run.json"
                 )
         return dict(earlier)
+
+    def _is_record(self, content: Any) -> bool:
+        """Whether run.json has the form that `record` gives it."""
+        if not isinstance(content, dict) or not isinstance(content.get("version"), str):
+            return False
+        return isinstance(content.get("config"), dict) and isinstance(content.get("run", {}), dict)
 
     def decisive(self, earlier: dict[str, Any]) -> Iterable[str]:
         """The settings that must be equal for a run to go on: all of them."""
@@ -118,12 +123,25 @@ class RunFolder:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """Make the folder and keep other runs out of it; the lock ends with the process, however that ends."""
-        make_folder(self.path)
-        handle = os.open(self.path, os.O_RDONLY)
+        handle = self._open()
         try:
-            self._lock(handle)
             yield
         finally:
+            os.close(handle)
+
+    def _open(self) -> int:
+        """A locked handle of the folder, which a run that was refused may have removed before we had the lock."""
+        while True:
+            make_folder(self.path)
+            handle = os.open(self.path, os.O_RDONLY)
+            try:
+                self._lock(handle)
+                with contextlib.suppress(FileNotFoundError):
+                    if os.path.samestat(os.fstat(handle), self.path.stat()):
+                        return handle
+            except BaseException:
+                os.close(handle)
+                raise
             os.close(handle)
 
     def _lock(self, handle: int) -> None:
@@ -134,32 +152,38 @@ class RunFolder:
         except BlockingIOError:
             raise InputError(f"another run is writing to {self.path}: wait for it or choose another folder") from None
 
-    def resume(self, about: dict[str, Any]) -> list[Row]:
+    def resume(self, about: dict[str, Any], judge: Judge | None = None) -> list[Row]:
         """The finished rows; afterward rows.csv holds exactly these and run.json says what runs now.
 
         Args:
             about: What may differ between a run and its resumption: command, workers, timeout.
+            judge: Says what is wrong with a row; one with a fault is refused and nothing changes.
         """
         earlier = self.check()
         for draft in self.path.glob(f"{DRAFT}*"):  # of a run that was killed; nobody else writes here
             draft.unlink(missing_ok=True)
         rows = read_rows(self.rows_path) if self.rows_path.exists() else []
-        for row in rows:
-            if row["version"] != __version__:
-                raise InputError(
-                    f"{self.rows_path} holds rows of phygail {row['version']}, this is {__version__}: "
-                    "choose another folder"
-                )
+        self._check_rows(rows, judge or (lambda row: ""))
+        again = {LOST}  # with less memory taken by others it may fly
         if earlier and earlier.get("run", {}).get("timeout_s") != about["timeout_s"]:
-            # Whoever changes the limit wants those that met it flown again.
-            rows = [row for row in rows if TIMEOUT not in row["flag"].split(";")]
-        rows = list({key_of(row): row for row in rows}.values())
+            again.add(TIMEOUT)  # whoever changes the limit wants those that met it flown again
+        rows = list({key_of(row): row for row in rows if again.isdisjoint(row["flag"].split(";"))}.values())
         if earlier:  # before the record: if it names another timeout, the rows that met the old one are gone already
             save_rows(self.rows_path, rows)
         write_text(self._record, json.dumps(self.record(about, earlier), indent=2) + "\n")
         if not earlier:
             save_rows(self.rows_path, rows)
         return rows
+
+    def _check_rows(self, rows: list[Row], judge: Judge) -> None:
+        for number, row in enumerate(rows, start=2):
+            if row["version"] != __version__:
+                raise InputError(
+                    f"{self.rows_path} holds rows of phygail {row['version']}, this is {__version__}: "
+                    "choose another folder"
+                )
+            if fault := judge(row):
+                raise InputError(f"{self.rows_path}, row {number}: {fault}; delete this row and run again")
 
     def log_error(self, row: Row, details: str) -> None:
         """Append what a method raised to errors.log."""
@@ -171,7 +195,10 @@ class RunFolder:
             raise InputError(f"cannot write {path}: {error.strerror or error}; make room and run again") from None
 
     def discard(self) -> None:
-        """Take back what a run that cannot go on has written, unless it has finished rows: those are kept."""
+        """Take back what a run that cannot go on has written, unless it has finished rows: those are kept.
+
+        Call it while the folder is locked: what is there then is ours.
+        """
         if self.rows_path.exists() and read_rows(self.rows_path):
             return
         for name in ("run.json", "rows.csv", "errors.log"):

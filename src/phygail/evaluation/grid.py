@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Protocol
 
 from phygail.config import InputError, Physics
+from phygail.files import parse_number
 from phygail.rng import generator
 from phygail.swarm.damage import damage_count
 from phygail.swarm.formation import check_radio, check_size, width_for
@@ -237,8 +238,9 @@ def _decimals(text: str, flag: str) -> list[Decimal]:
 
 def _decimal(number: str, text: str, flag: str) -> Decimal:
     try:
+        parse_number(number)  # stricter than Decimal, which takes 1_0 and digits of other scripts
         value = Decimal(number.strip())
-    except InvalidOperation:
+    except (InvalidOperation, ValueError):
         raise InputError(f"{flag} {text!r}: {number!r} is not a number; give e.g. 1,2 or first:last:step") from None
     # By exponent: arithmetic on 1e999999999 would overflow.
     if not value.is_finite() or not (value == 0 or -MOST_DIGITS <= value.adjusted() < MOST_DIGITS):

@@ -17,7 +17,7 @@ from typing import Generic, Protocol, TypeVar
 
 from phygail.config import InputError
 from phygail.evaluation.flight import TIMEOUT, Job, Result, Task
-from phygail.evaluation.rows import ERROR
+from phygail.evaluation.rows import LOST
 from phygail.evaluation.worker import Ready, Refusal
 
 ONE_THREAD = dict.fromkeys(
@@ -214,7 +214,7 @@ class Pool(ABC, Generic[AnyWorker]):
             if message is None and self._refusal:
                 worker.tasks.clear()
             elif message is None:
-                self._replace(worker, verdict=f"{ERROR}WorkerLost", chances=MOST_LOSSES)
+                self._replace(worker, verdict=LOST, chances=MOST_LOSSES)
             elif isinstance(message, Refusal):
                 if not worker.ready:
                     raise RefusedError(message.message)

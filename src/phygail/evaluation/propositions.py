@@ -26,7 +26,7 @@ from scipy.sparse.linalg import svds
 from phygail import __version__
 from phygail.config import InputError, Physics
 from phygail.evaluation.grid import Grid
-from phygail.files import read_text, write_text
+from phygail.files import read_json, read_text, write_text
 from phygail.perception.graph import ACTIVE, CENTER, Graph, perceive
 from phygail.perception.view import Observer, Scope, SubnetViews
 from phygail.swarm.scenario import Scenario
@@ -202,7 +202,7 @@ def save_cost(path: Path, actor: Actor, weights: str) -> None:
 
 def read_cost(path: Path) -> dict[str, Any]:
     """The content of cost.json; empty without one."""
-    return json.loads(read_text(path)) if path.exists() else {}
+    return read_json(path) if path.exists() else {}
 
 
 # --- file ------------------------------------------------------------------------------------------------------------

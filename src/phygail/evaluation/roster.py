@@ -10,9 +10,10 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from phygail.config import InputError
+from phygail.config import EndedFromOutside, InputError
 from phygail.methods import METHODS
 from phygail.methods.base import Method, load_plugin
+from phygail.methods.faults import told
 
 ENTRY_POINTS = "phygail.methods"
 ALL = "all"
@@ -26,8 +27,10 @@ def load_methods(plugins: Iterable[str | Path] = ()) -> None:
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         try:
             entry.load()
-        except Exception as error:  # somebody else's broken package must not stop this run
-            log.warning("the method package %s fails on import: %s: %s", entry.name, type(error).__name__, error)
+        except (KeyboardInterrupt, EndedFromOutside):
+            raise
+        except BaseException as error:  # somebody else's broken package must not stop this run
+            log.warning("the method package %s fails on import: %s", entry.name, told(error))
     for plugin in plugins:
         load_plugin(plugin)
 

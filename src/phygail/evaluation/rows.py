@@ -10,12 +10,13 @@ import contextlib
 import csv
 import io
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from phygail.config import InputError
-from phygail.files import write_text
+from phygail.files import parse_number, write_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,6 +60,7 @@ FURTHER: dict[str, Any] = {
 }  # columns that older files lack, and what they mean there
 TIMINGS = ("first_action_ms", "solve_s")  # the only columns that differ between two runs
 ERROR = "error:"  # how the flag of a method that raised begins
+LOST = f"{ERROR}WorkerLost"  # flag of an episode that took its workers down; flown again on resume
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
@@ -84,24 +86,38 @@ def read_rows(path: Path) -> list[Row]:
         text = data[: data.rfind(b"\n") + 1].decode()
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}; choose another folder") from None
-    records = list(csv.reader(io.StringIO(text)))
-    if not records:
+    lines = text.split("\n")[:-1]  # an id is printable, so no cell holds a line break
+    if not lines:
         return []
-    columns = list(COLUMNS)[: len(records[0])]
-    if records[0] != columns or len(columns) < len(COLUMNS) - len(FURTHER):
+    header = lines[0].removesuffix("\r").split(",")
+    columns = list(COLUMNS)[: len(header)]
+    if header != columns or len(columns) < len(COLUMNS) - len(FURTHER):
         raise InputError(f"{path} does not begin with the columns of a comparison: choose another folder")
     rows = []
-    for number, record in enumerate(records[1:], start=2):
+    for number, line in enumerate(lines[1:], start=2):
         try:
-            rows.append(FURTHER | _parse(record, columns))
-        except ValueError:
+            rows.append(FURTHER | _parse(line, columns))
+        except (ValueError, csv.Error):
             raise InputError(f"{path}, row {number} is damaged: delete this row and run again") from None
     return rows
 
 
-def _parse(record: list[str], columns: list[str]) -> Row:
+def _parse(line: str, columns: list[str]) -> Row:
+    """One line; ValueError or csv.Error if it is none of ours."""
+    (record,) = csv.reader([line], strict=True)  # ValueError for an empty line
     cells = zip(columns, record, strict=True)
-    return {name: COLUMNS[name](cell) if cell or COLUMNS[name] is str else None for name, cell in cells}
+    return {name: _READERS[COLUMNS[name]](cell) if cell or COLUMNS[name] is str else None for name, cell in cells}
+
+
+def _whole(cell: str) -> int:
+    """A whole number as we write it: int() alone would take 1_0 and digits of other scripts."""
+    if not _WHOLE.fullmatch(cell):
+        raise ValueError(f"{cell!r} is not a whole number")
+    return int(cell)
+
+
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+_READERS: dict[type, Callable[[str], Any]] = {str: str, int: _whole, float: parse_number}
 
 
 def save_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,8 @@ from phygail.evaluation.local_engine import LocalEngine
 from phygail.evaluation.machine import machine
 from phygail.evaluation.pool import Engine, RefusedError
 from phygail.evaluation.roster import check_policy, choose_methods, load_methods, sources_of
-from phygail.evaluation.rows import Journal, Row, frame, key_of, save_rows
+from phygail.evaluation.row_checks import make_judge
+from phygail.evaluation.rows import ERROR, Journal, Row, frame, key_of, save_rows
 from phygail.files import write_text
 from phygail.methods import METHODS
 from phygail.perception.noise import Sensing
@@ -79,8 +80,8 @@ def compare(
     try:
         if fresh:
             crew.start(job)  # a job that the workers refuse leaves no trace on disk
-        with folder.locked():
-            rows = folder.resume(about)
+        with folder.locked(), taken_back_if_refused(folder, fresh=fresh):
+            rows = folder.resume(about, make_judge(job))
             todo = _unfinished(job, tasks, rows)
             if todo and not fresh:
                 crew.start(job)
@@ -89,12 +90,20 @@ def compare(
             table = frame(rows)
             _report(folder, table, command)
             return table
+    finally:
+        crew.stop()
+
+
+@contextlib.contextmanager
+def taken_back_if_refused(folder: RunFolder, *, fresh: bool) -> Iterator[None]:
+    """What a run has written into a fresh folder goes when its workers refuse it; the folder is still locked then."""
+    fresh = fresh and folder.check() is None  # another run may have come in between
+    try:
+        yield
     except RefusedError:
         if fresh:
             folder.discard()
         raise
-    finally:
-        crew.stop()
 
 
 def make_job(
@@ -142,23 +151,29 @@ def fly_all(crew: Engine, folder: RunFolder, todo: list[Task], before: int, prog
         progress(before, total)
     if not todo:
         return rows
+    told: set[tuple[str, str]] = set()
     with contextlib.closing(Journal(folder.rows_path)) as journal:
         for results in crew.run(todo):
             journal.append(result.row for result in results)
             rows += [result.row for result in results]
-            _tell_errors(folder, results)
+            _tell_errors(folder, results, told)
             if progress:
                 progress(before + len(rows), total)
     return rows
 
 
-def _tell_errors(folder: RunFolder, results: list[Result]) -> None:
+def _tell_errors(folder: RunFolder, results: list[Result], told: set[tuple[str, str]]) -> None:
+    """All that went wrong goes to errors.log, every cause once to the user."""
     for result in results:
-        if result.details:
-            row = result.row
-            cause = result.details.rstrip().splitlines()[-1]
-            log.warning("%s on %s failed: %s (see errors.log)", row["method"], row["scenario"], cause)
-            folder.log_error(row, result.details)
+        if not result.details:
+            continue
+        row = result.row
+        folder.log_error(row, result.details)
+        log.debug("%s", result.details)
+        if (row["method"], result.cause) not in told:
+            told.add((row["method"], result.cause))
+            outcome = "failed" if row["flag"].startswith(ERROR) else f"is flagged {row['flag']}"
+            log.warning("%s on %s %s: %s (see errors.log)", row["method"], row["scenario"], outcome, result.cause)
 
 
 def _report(folder: RunFolder, table: pl.DataFrame, command: str) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from rich.table import Table
 
 from phygail import __version__
 from phygail.config import Physics, physics_line, physics_values
 from phygail.evaluation.flight import TIMEOUT
 from phygail.evaluation.summary import split_cases, steps_by_damage, summarize
+from phygail.evaluation.text_table import TextTable
 
 NOTES = (
     "Failures enter with their whole step budget. Best first: by convergence, then by pooled steps. "
@@ -63,17 +63,12 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in [list(header), rule, *escaped]) + "\n"
 
 
-def terminal_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+def terminal_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> TextTable:
     """A table for the terminal, first column left, the others right."""
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for place, name in enumerate(header):
-        table.add_column(name, justify="left" if place == 0 else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    return table
+    return TextTable(title, header, rows)
 
 
-def summary_table(rows: pl.DataFrame) -> Table:
+def summary_table(rows: pl.DataFrame) -> TextTable:
     """The overall summary for the terminal."""
     summary = summarize(rows)
     return terminal_table("Overall, best first", *overall_cells(summary, _BRIEF))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
-from phygail.files import make_folder, read_text
+from phygail.files import make_folder, read_json
 
 SETTINGS, LOG = "training.json", "log.jsonl"
 
@@ -21,7 +20,7 @@ def copy_training(run: Path, folder: Path) -> None:
 
 def budget_text(folder: Path) -> str:
     """The budget of a training, without what makes the variant and its seed."""
-    about: dict[str, Any] = json.loads(read_text(folder / SETTINGS))
+    about: dict[str, Any] = read_json(folder / SETTINGS)
     config = about["config"]
     taught = config.get("teach_rounds", 0)  # logs of older trainings lack it
     return (

@@ -15,7 +15,7 @@ import numpy as np
 
 from phygail.config import InputError
 from phygail.experts.archive import Archive, make_archive, names
-from phygail.files import make_folder, read_text, whole_file, write_text
+from phygail.files import make_folder, read_json, whole_file, write_text
 
 _RECORD = "build.json"
 
@@ -47,7 +47,7 @@ class Journal:
     def _check(self) -> None:
         remedy = f"repeat its command, delete {self.folder} or choose another output"
         try:
-            earlier = dict(json.loads(read_text(self._record)))
+            earlier = dict(read_json(self._record))
         except (TypeError, ValueError):
             raise InputError(f"{self._record} is not the record of a build: {remedy}") from None
         difference = first_difference(earlier, self._config)

@@ -24,7 +24,8 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from phygail.config import InputError
+from phygail.config import EndedFromOutside, InputError
+from phygail.methods.faults import checked_command, line_in, told
 from phygail.perception.view import GlobalView, LocalView, Observer, Scope, SubnetView, SubnetViews
 from phygail.registry import Registry
 from phygail.rng import generator
@@ -102,7 +103,7 @@ class SubnetMethod(Method):
         """(n, 2) m/s for all subnets."""
         commands = np.zeros_like(views.positions)
         for rows, view in zip(views.rows, views, strict=True):
-            commands[rows] = self.act(view)
+            commands[rows] = checked_command(self.act(view), (len(rows), 2), self)
         return commands
 
     def tell(self, member: int) -> np.ndarray | None:
@@ -139,6 +140,9 @@ M = TypeVar("M", bound=type[Method])
 
 def register(cls: M) -> M:
     """Class decorator: make a method known under its name, which stands in lists, CSV cells and file names."""
+    name = getattr(cls, "name", None)
+    if not isinstance(name, str):
+        raise InputError(f"the class {cls.__name__} has no name: give it one, e.g. name = 'mine'")
     if not re.fullmatch(r"[\w.-]+", cls.name):
         raise InputError(f"the method name {cls.name!r}: use letters, digits, '-', '_' and '.'")
     METHODS.add(cls.name, cls)
@@ -168,7 +172,8 @@ def controller(method: Method, scenario: Scenario) -> Controller:
     observer = Observer(scenario)
 
     def command(state: SwarmState) -> np.ndarray:
-        return method.velocities(observer.observe(state, method.scope))
+        view = observer.observe(state, method.scope)
+        return checked_command(method.velocities(view), state.positions.shape, method)
 
     return command
 
@@ -207,11 +212,20 @@ def load_plugin(path: str | Path) -> None:
         raise InputError(f"cannot import the plugin {file}: name a .py file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
+    known = set(METHODS)
     try:
         spec.loader.exec_module(module)
-    except InputError:
+    except BaseException as error:
         del sys.modules[module_name]
-        raise
-    except (Exception, SystemExit) as error:
+        if isinstance(error, (KeyboardInterrupt, EndedFromOutside)):
+            raise
+        line = error.lineno if isinstance(error, SyntaxError) else line_in(str(file), error.__traceback__)
+        where = f"the plugin {path}, line {line}" if line else f"the plugin {path}"
+        words = f": {error}" if isinstance(error, InputError) else f" fails on import: {told(error)}"
+        raise InputError(where + words) from error
+    if known == set(METHODS):
         del sys.modules[module_name]
-        raise InputError(f"the plugin {file} fails on import: {type(error).__name__}: {error}") from error
+        raise InputError(
+            f"the plugin {path} registers no method: put @register above a class derived from LocalMethod, "
+            "SubnetMethod or GlobalMethod (phygail.methods.base)"
+        )

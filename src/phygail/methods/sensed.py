@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 
 from phygail.methods.base import Method, SubnetMethod, begin_episode
+from phygail.methods.faults import checked_command
 from phygail.perception.noise import SensedObserver, SensedViews, Sensing
 from phygail.swarm.episode import Controller
 from phygail.swarm.scenario import Scenario
@@ -31,7 +32,7 @@ def sensed_controller(method: Method, scenario: Scenario, sensing: Sensing, rng:
         nonlocal pilots
         view = observer.observe(state, method.scope)
         if not isinstance(view, SensedViews) or getattr(method, "senses", False):
-            return method.velocities(view)
+            return checked_command(method.velocities(view), state.positions.shape, method)
         rule = cast(SubnetMethod, method)
         if not view.delayed:
             return rule.act_all(view) if rule.own_centers else SubnetMethod.act_all(rule, view)
@@ -61,6 +62,7 @@ class _Pilots:
                 rule = self._rules[row]
                 if heard is not None:
                     rule.hear(int(view.members[place]), heard)
-                commands[row] = rule.act(view.picture(place, reckoned=rule.reckons))[place]
+                wanted = rule.act(view.picture(place, reckoned=rule.reckons))
+                commands[row] = checked_command(wanted, (len(rows), 2), rule)[place]
         self._told.append([rule.tell(int(me)) for rule, me in zip(self._rules, views.members, strict=True)])
         return commands

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from phygail.config import InputError
-from phygail.models.runtime import open_policy, read_policy
+from phygail.models.runtime import check_answer, open_policy, read_policy
 from phygail.perception.lost import BeliefSpec, LostEdges
 
 KIND = "phygail"  # of weight and policy files
@@ -47,6 +47,7 @@ class GatePolicy:
         """
         values = dict(zip(INPUTS, (seen.features, seen.anchors), strict=True))
         strength, speed, ease = self._session.run(list(OUTPUTS), values)
+        check_answer(self.name, strength, speed, ease)
         return strength[:, 0], speed[:, 0], ease[:, 0]
 
 

@@ -93,7 +93,7 @@ def _numbers(value: Any) -> np.ndarray | None:
         if raw.dtype == object and not all(map(_is_number, raw.flat)):
             return None
         return np.array(raw, dtype=float) if raw.dtype.kind in "iufO" else None
-    except (TypeError, ValueError, OverflowError, RecursionError):
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: nested deeper than numpy can look
         return None
 
 

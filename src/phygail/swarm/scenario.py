@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from phygail.config import BUDGET_WIDTHS, InputError, Physics
-from phygail.files import read_text, write_text
+from phygail.files import parse_number, read_json, read_text, write_text
 from phygail.swarm.checks import (
     LARGEST_BUDGET_STEPS,
     checked_budget,
@@ -276,11 +276,7 @@ def scenario_from_json(entry: Any, where: str) -> Scenario:
 def load_scenarios(path: str | Path) -> list[Scenario]:
     """The scenarios of a JSON file (docs/formats.md)."""
     path = Path(path)
-    text = read_text(path)
-    try:
-        content = json.loads(text)
-    except (ValueError, RecursionError) as error:  # ValueError: no JSON, or an integer beyond 4300 digits
-        raise InputError(f"{path} is not JSON: {error}") from None
+    content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("scenarios"), list):
         raise InputError(f'{path}: must be an object {{"scenarios": [...]}}')
     if not content["scenarios"]:
@@ -312,7 +308,7 @@ def load_layout(path: str | Path) -> np.ndarray:
         if not line:
             continue
         try:
-            x, y = map(float, line.split(","))
+            x, y = map(parse_number, line.split(","))
         except ValueError:
             raise InputError(f"{path}, line {number}: {line!r} is not two numbers x,y") from None
         points.append((x, y))

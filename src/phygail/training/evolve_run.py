@@ -23,7 +23,7 @@ import safetensors.numpy
 
 from phygail import __version__
 from phygail.config import InputError
-from phygail.files import make_folder, read_text, whole_file, write_text
+from phygail.files import make_folder, read_json, whole_file, write_text
 from phygail.models.gate_export import save_gates
 from phygail.rng import generator
 from phygail.swarm.scenario import draw_scenario
@@ -109,7 +109,7 @@ def start_evolution(folder: Path, config: EvolveConfig, command: str = "") -> Ev
 def resume_evolution(folder: Path) -> EvolveRun:
     """Continue a run where it stands."""
     try:
-        about = json.loads(read_text(folder / CONFIG))
+        about = read_json(folder / CONFIG)
         if about["kind"] != KIND:
             raise KeyError("kind")
         values: dict[str, Any] = {

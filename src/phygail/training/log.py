@@ -108,14 +108,19 @@ def _finite(value: Any) -> Any:
 def headline(entry: Entry) -> str:
     """One epoch in a line: exploring success, time over bound, the last validation, losses."""
     flown, ppo, judged = entry["flown"], entry["ppo"], entry.get("discriminator") or {}
-    words = [f"success {flown['success']:.2f}", f"over bound {flown['over_bound']:.2f}"]
-    words += [f"value {ppo['value']:.4f}", f"entropy {ppo['entropy']:.2f}", f"kl {ppo['kl']:.4f}"]
+    words = [f"success {shown(flown['success'], 2)}", f"over bound {shown(flown['over_bound'], 2)}"]
+    words += [f"value {shown(ppo['value'], 4)}", f"entropy {shown(ppo['entropy'], 2)}", f"kl {shown(ppo['kl'], 4)}"]
     if judged:
-        words.append(f"D {judged['d_expert']:.2f}/{judged['d_policy']:.2f}")
+        words.append(f"D {shown(judged['d_expert'], 2)}/{shown(judged['d_policy'], 2)}")
     if "validation" in entry:
         score = entry["validation"]
-        words.append(f"| held out: success {score['success']:.3f}, over bound {score['over_bound']:.3f}")
+        words.append(f"| held out: success {shown(score['success'], 3)}, over bound {shown(score['over_bound'], 3)}")
     return "  ".join(words)
+
+
+def shown(value: float, decimals: int) -> str:
+    """A number, a dash where there is none: no episode of the epoch may have ended, or none with success."""
+    return f"{value:.{decimals}f}" if math.isfinite(value) else "-"
 
 
 @contextlib.contextmanager

@@ -18,7 +18,7 @@ from typing import Any
 from phygail import __version__
 from phygail.config import InputError
 from phygail.experts.dataset import ExpertSet
-from phygail.files import make_folder, read_text, write_text
+from phygail.files import make_folder, read_json, write_text
 from phygail.models.plan_search import one_thread
 from phygail.swarm.scenario import Scenario
 from phygail.training.checkpoint import load_state, save_state
@@ -159,8 +159,8 @@ def _read_about(folder: Path) -> dict[str, Any]:
     if not path.exists():
         raise InputError(f"{folder} holds no run: name the folder given to --out")
     try:
-        about = json.loads(read_text(path))
-    except json.JSONDecodeError:
+        about = read_json(path)
+    except InputError:
         about = None
     if not isinstance(about, dict) or about.get("kind") != KIND:
         raise InputError(f"{path} is not the config of a training run: name the folder given to --out")
