@@ -149,7 +149,7 @@ _add(
             leg
             for steps in range(6)
             for leg in (
-                Leg(f"fast-{steps}", ("phygail", "sidr"), LARGE, THREE, 50, sensing=Sensing(delay_steps=steps)),
+                Leg(f"fast-{steps}", ("phygail", "sidr"), LARGE, THREE, 50, FEW, sensing=Sensing(delay_steps=steps)),
                 Leg(f"policy-{steps}", PAPER_POLICY, LARGE, THREE, 50, FEW, sensing=Sensing(delay_steps=steps)),
             )
         ),
