@@ -1,10 +1,11 @@
 """Which weights of the evolved rule are best? Their steps on fresh cases, by the compiled loop that training flies.
 
-    python benchmarks/policies.py [--rows results/trained/again/rows.csv] [FILE.safetensors ...]
+    python benchmarks/policies.py [--rows results/trained/selection.csv] [FILE.safetensors ...]
 
 A row per policy, swarm size, damage ratio and case, then ratios to the first policy: the mean over swarm sizes of the
 mean steps of one over those of the other. Cases are drawn with a seed that nothing else uses. Without files: the
-bundled weights and those that were evolved again when links became exact.
+weights that were evolved while links were kept by averaging, and the three that were evolved under exact links, of
+which the best here is the bundled one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from phygail.training.flights import World, fly_policy
 
 SIZES = (100, 200, 500)
 DAMAGE = (0.15, 0.35, 0.55, 0.65, 0.75, 0.85, 0.95)
+TRAINED = Path(__file__).parent.parent / "results" / "trained"
+OTHER_SEEDS = [TRAINED / f"phygail-{seed}-seed.safetensors" for seed in ("second", "third")]
 LAYERS = ("edge1", "edge2", "anchor1", "anchor2")
 
 
@@ -44,8 +47,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=8)
     parser.add_argument("--seed", type=int, default=4242)
     options = parser.parse_args()
-    again = Path(__file__).parent.parent / "results" / "trained" / "again"
-    files = options.policies or [bundled("phygail"), *sorted(again.glob("*.safetensors"))]
+    files = options.policies or [TRAINED / "phygail-averaged.safetensors", bundled("phygail"), *OTHER_SEEDS]
     policies = {path.stem: load(path) for path in files}
     rows = []
     for uavs in SIZES:
