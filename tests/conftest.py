@@ -2,17 +2,19 @@
 
 import pytest
 
-from phygail.evaluation.flight import case_reader, fly_task, prepare
-
 
 class Here:
     """An engine without processes: their start would take longer than short flights."""
 
     def start(self, job):
+        from phygail.evaluation.flight import case_reader, prepare  # here: most tests need none of it
+
         prepare(job)
         self.job, self.read_case = job, case_reader(job)
 
     def run(self, tasks):
+        from phygail.evaluation.flight import fly_task
+
         for task in tasks:
             yield [fly_task(self.job, task, self.read_case)]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from phygail.config import InputError
+from phygail.config import InputError, Physics
 from phygail.evaluation.again import Setting, choose_rows, fly_again, folder_cells, plan_again
 from phygail.evaluation.collect import collect
 from phygail.evaluation.draws import Named, draw_strike, drawn_scenario, is_drawn
@@ -24,19 +24,21 @@ from phygail.tensors import bundled
 
 CLONE = bundled("phygail-clone").with_suffix(".onnx")
 GRID = Grid((20,), (0.25, 0.5), 2, 0)
+RADIO = Physics(range_m=60.0, speed_mps=5.0, step_s=0.2, contact_m=4.0)
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory, here):
-    """Four folders of rows: plain, filtered with noise and delay in a nested folder, from a file, with a policy."""
+    """Five folders of rows: plain; filtered, with bad sensing, nested; from a file; with a policy; another radio."""
     folder = tmp_path_factory.mktemp("results")
     compare(GRID, "sidr,center-fly", folder / "plain", engine=here)
-    sensed = Job(as_cases(GRID), ("reach",), safety=True, sensing=Sensing(4.0, 2))
+    sensed = Job(as_cases(GRID), ("reach",), safety=True, sensing=Sensing(4.0, 2, 1.0))
     collect(sensed, folder / "nested" / "sensed", {"source": "fresh", "seed": 0}, engine=here)
     (folder / "file").mkdir()
     save_scenarios(folder / "file" / "cases.json", damaged_layouts(["paper-20"], [0.5], 2, 0))
     compare(load_scenarios(folder / "file" / "cases.json"), "sidr", folder / "file", engine=here)
     compare(GRID, "phygail", folder / "policy", engine=here, policy=CLONE)
+    compare(Grid((20,), (0.5,), 2, 0, RADIO), "reach", folder / "radio", engine=here)
     return folder
 
 
@@ -122,6 +124,13 @@ def test_a_drawn_scenario_is_drawn_once_more_from_its_id(scenario):
     assert (named.ids(), named.sizes()) == ([scenario.id], [scenario.uavs])
 
 
+def test_a_drawn_scenario_is_drawn_for_its_radio():
+    scenario = Grid((20,), (0.5,), 2, 0, RADIO).scenario(1)
+    assert scenario_to_json(Named((scenario.id,), RADIO).scenario(0)) == scenario_to_json(scenario)
+    with pytest.raises(InputError, match="usual radio"):
+        drawn_scenario("strike-n0100-d0.300-c001-s0", RADIO)
+
+
 def test_other_ids_do_not_say_how_a_scenario_is_drawn():
     assert is_drawn("n0100-d0.250-c003-s0")
     assert not is_drawn("case-study-5-s0")
@@ -133,16 +142,17 @@ def test_a_folder_is_flown_with_what_its_record_says(results):
     settings = {old.folder: old.setting for old in plan_again(results, share=1, most_s=30).chosen}
     assert settings == {
         "plain": Setting(),
-        "nested/sensed": Setting(safety=True, sensing=Sensing(4.0, 2)),
+        "nested/sensed": Setting(safety=True, sensing=Sensing(4.0, 2, 1.0)),
         "file": Setting(file=results / "file" / "cases.json"),
         "policy": Setting(policy=CLONE),
+        "radio": Setting(physics=RADIO),
     }
 
 
 def test_untouched_rows_are_equal_and_told_per_folder(results, monkeypatch, capsys):
     assert run_script(monkeypatch, results, "--share", "1") == 0
     told = capsys.readouterr().out
-    assert "18 rows flown again, 0 differ" in told
+    assert "20 rows flown again, 0 differ" in told
     assert "| plain | 8 | 8 | 0 | 0 |" in told
     assert "| nested/sensed | 4 | 4 | 0 | 0 |" in told
 
@@ -210,7 +220,7 @@ def test_slow_rows_are_left_out_and_counted(results):
         ({"policy": "sha256:0"}, "its policy is not in the tree"),
         ({"content": "sha256:0"}, "its scenario file is not in the tree"),
         ({"plugins": ["sha256:0"]}, "flown with a plugin"),
-        ({"range_m": 80.0}, "run.json says range_m, which is unknown here"),
+        ({"wind_mps": 8.0}, "run.json says wind_mps, which is unknown here"),
     ],
 )
 def test_what_cannot_be_flown_is_counted_with_its_reason(results, setting, reason):

@@ -119,3 +119,23 @@ def test_link_keeping_by_hand():
 
 def test_the_largest_move_of_a_plan():
     assert largest_move_m(np.zeros((3, 2)), np.array([[3.0, 4.0], [0.0, 1.0], [0.0, 0.0]])) == 5.0
+
+
+def test_the_direction_of_a_coincident_pair_by_hand():
+    """The golden angle times 7919 i + j: 2.399963 (3 x 7919 + 17)."""
+    angle = 2.399963 * (3 * 7919 + 17)
+    np.testing.assert_allclose(
+        pushed([[0, 0], [0, 0]], members=[3, 17])[0], 10 * np.array([np.cos(angle), np.sin(angle)])
+    )
+
+
+def test_a_micrometer_decides_who_is_coincident():
+    apart, together = (pushed([[0, 0], [x, 0]], members=[3, 17])[0] for x in (1.5e-6, 0.9e-6))
+    np.testing.assert_allclose(apart, [-10.0, 0.0], atol=1e-5)
+    assert abs(together[1]) > 1.0
+
+
+def test_a_nanometer_decides_who_has_arrived():
+    start = np.zeros((1, 2))
+    np.testing.assert_allclose(go(start, np.array([[0.0, 1.5e-9]]), PHYSICS), [[0.0, 1.5e-8]])
+    assert not go(start, np.array([[0.0, 0.9e-9]]), PHYSICS).any()

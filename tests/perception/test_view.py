@@ -233,3 +233,34 @@ def test_what_a_view_shows_of_the_world_cannot_be_made_writable(scope):
     for array in [getattr(view, name) for name in named if hasattr(view, name)] + [view.mission.center]:
         with pytest.raises(ValueError, match="cannot set WRITEABLE flag"):
             array.setflags(write=True)
+
+
+def test_what_members_know_of_each_other_is_of_now_unless_said_otherwise():
+    views = observe(drawn(2), Scope.SUBNET)
+    assert views.age_s == 0.0
+    assert {view.age_s for view in views} == {0.0}
+    late = replace(views, age_s=0.3)
+    assert {view.age_s for view in late} == {0.3}
+    assert {view.alone().age_s for view in late} == {0.3}
+    fields_of = [views.mission, 0, views.roster, views.members, views.positions, views.velocities, views.pairs]
+    assert SubnetView(*fields_of, views.lengths, lambda _: views.pairs).age_s == 0.0
+    with pytest.raises(TypeError, match="positional"):  # an age stands where nobody takes it for something else
+        SubnetView(*fields_of, views.lengths, lambda _: views.pairs, 0.3)
+    with pytest.raises(TypeError, match="positional"):
+        SubnetViews(*fields_of, views.lengths, views.subnet, views.count, lambda _: views.pairs, 0.3)
+
+
+def test_a_subnet_alone_is_counted_once():
+    for view in observe(drawn(3), Scope.SUBNET):
+        views = view.alone()
+        assert views.count == 1
+        assert views.centers.tolist() == [view.mission.center.tolist()]
+
+
+def test_rows_of_interleaved_subnets_keep_their_order():
+    """Two lines of 30 whose UAVs alternate: large enough that an unstable sort would mix them."""
+    layout = np.array([[100.0 * (k // 2), 1000.0 * (k % 2)] for k in range(60)])
+    views = observe(initial_state(make_scenario("a", layout)), Scope.SUBNET)
+    assert [rows.tolist() for rows in views.rows] == [list(range(0, 60, 2)), list(range(1, 60, 2))]
+    for view in views:
+        assert view.pairs.tolist() == [[k, k + 1] for k in range(29)]

@@ -113,3 +113,26 @@ def test_a_users_vehicle_flies_at_its_own_speed_and_step():
 def test_commands_of_the_wrong_shape_are_refused(commands):
     with pytest.raises(InputError, match=r"the swarm needs \(4, 2\)"):
         step(initial_state(make_scenario("a", trio())), commands)
+
+
+def test_a_command_of_exactly_the_limit_is_flown_as_it_is():
+    commands = np.array([[10.0, 0.0], [-6.0, 8.0], [0.0, -10.0]])
+    assert np.array_equal(project_speed(commands, 10.0), commands)
+
+
+def test_a_scaled_command_is_never_a_rounding_above_the_limit():
+    """Scaling alone would be, for one direction in five or so."""
+    angles = np.linspace(0, 2 * np.pi, 20_001)
+    commands = 37.7 * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    norm = np.hypot(*project_speed(commands, 10.0).T)
+    assert norm.max() <= 10.0
+    assert norm.min() >= 10.0 * (1 - 1e-14)
+
+
+def test_the_filter_is_off_unless_asked_for():
+    """10.5 m apart, head on at full speed: 8.5 m after the step, at least 10 m with the filter."""
+    state = initial_state(make_scenario("a", np.array([[0.0, 0.0], [10.5, 0.0], [500.0, 0.0]])))
+    toward = np.array([[10.0, 0.0], [-10.0, 0.0], [0.0, 0.0]])
+    free, filtered = step(state, toward), step(state, toward, safety=True)
+    assert free.positions[1, 0] - free.positions[0, 0] == pytest.approx(8.5)
+    assert filtered.positions[1, 0] - filtered.positions[0, 0] == pytest.approx(10.001)

@@ -6,7 +6,7 @@ import pytest
 from scipy.spatial.distance import pdist
 
 from phygail.config import InputError, Physics
-from phygail.swarm.formation import check_size, draw_layout, width_for
+from phygail.swarm.formation import _move_strays, check_size, draw_layout, width_for
 from phygail.swarm.links import find_links, near_pairs
 
 
@@ -130,3 +130,50 @@ def test_layouts_are_uniform():
     points = np.vstack([draw_layout(100, np.random.default_rng(s)) for s in range(80)]) > 375.0
     quarters = np.bincount(points[:, 0] * 2 + points[:, 1], minlength=4)
     assert np.abs(quarters - 2000).max() < 5 * np.sqrt(8000 * 0.25 * 0.75)
+
+
+def test_two_uavs_that_fit_only_across_the_map_are_placed():
+    """9 m wide, 12.7 m across. The first stays where it is drawn, which must be near a corner: it is for this seed."""
+    assert pdist(draw_layout(2, np.random.default_rng(3), 9.0)).min() >= 10.0
+
+
+def clusters(*sizes):
+    """Rows of UAVs 20 m apart, the rows 1 km apart."""
+    return np.array([[20.0 * k, 1000.0 * row] for row, size in enumerate(sizes) for k in range(size)])
+
+
+def test_strays_gather_around_half_of_the_swarm_and_not_around_less():
+    """10 UAVs: a largest subnet of five grows by redrawing the others, one of four is refused."""
+    rng = np.random.default_rng(0)
+    grown = _move_strays(clusters(5, 3, 2), 200.0, Physics(), rng)
+    assert find_links(grown, 120.0).connected
+    assert np.array_equal(grown[:5], clusters(5))  # those who were one network stay
+    with pytest.raises(InputError, match="stay split"):
+        _move_strays(clusters(4, 3, 3), 200.0, Physics(), rng)
+    grown = _move_strays(clusters(2, 5, 3), 200.0, Physics(), rng)
+    assert np.array_equal(grown[:5], clusters(0, 5))
+
+
+def draws(monkeypatch, uavs, width):
+    """How often whole layouts and layouts with strays are drawn where nothing ever connects."""
+    sizes = []
+
+    def spread(fixed, uavs, width, physics, rng):
+        sizes.append(len(fixed))
+        return clusters(uavs - 1, 1)
+
+    monkeypatch.setattr("phygail.swarm.formation._spread", spread)
+    with pytest.raises(InputError, match="stay split"):
+        draw_layout(uavs, np.random.default_rng(0), width)
+    return sizes.count(0), len(sizes) - sizes.count(0)
+
+
+@pytest.mark.parametrize(("uavs", "whole"), [(20, 200), (500, 200), (1000, 100), (10_000, 10)])
+def test_whole_layouts_are_redrawn_before_strays_are_moved(monkeypatch, uavs, whole):
+    """min(200, 100,000 / N) fresh layouts, then 400 rounds of moving strays."""
+    monkeypatch.setattr("phygail.swarm.formation.STRAY_REDRAWS", 7)
+    assert draws(monkeypatch, uavs, 1e6) == (whole, 7)
+
+
+def test_strays_are_moved_400_times(monkeypatch):
+    assert draws(monkeypatch, 20, 1e6) == (200, 400)

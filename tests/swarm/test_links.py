@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.sparse.csgraph import connected_components
 
-from phygail.swarm.links import FEW, find_links, label_subnets, laplacian, laplacian_spectrum, near_pairs
+from phygail.swarm.links import (
+    FEW,
+    find_links,
+    join_sets,
+    label_subnets,
+    laplacian,
+    laplacian_spectrum,
+    near_pairs,
+)
 
 R = 120.0
 # A grid of whole meters makes exact distances, ties and coincident UAVs common.
@@ -166,3 +174,10 @@ def test_subnets_of_few_and_of_many_are_those_of_graph_search(data):
     assert labels.tolist() == expected.tolist()
     assert labels.dtype == expected.dtype
     assert count == expected_count
+
+
+def test_joining_sets_tells_which_pairs_joined():
+    """3-1 and 4-3 join, 1-4 closes a ring, 2-0 joins, 0-4 joins the two."""
+    root, joined = join_sets(6, np.array([[3, 1], [4, 3], [1, 4], [2, 0], [0, 4]]))
+    assert joined == [0, 1, 3, 4]
+    assert root == [0, 0, 0, 1, 1, 5]

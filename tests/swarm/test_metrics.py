@@ -76,3 +76,9 @@ def test_distance_and_speed_are_those_of_the_executed_velocities():
 def test_an_episode_without_a_step_has_zeros():
     metrics = measure([0, 5])
     assert metrics == type(metrics)(0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def test_pairs_that_share_a_uav_are_told_apart():
+    # (0, 1) at the start, then (0, 2), then (1, 2): two events.
+    metrics = measure([0, 9, 50], [0, 50, 9], [100, 50, 59])
+    assert metrics.contact_events_per_uav == pytest.approx(2 / 3)

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from phygail.config import CONTACT_M, CONTACT_TOLERANCE_M, Physics
+from phygail.swarm import safety
 from phygail.swarm.safety import IN_HAND, HalfPlanes, filter_velocities, kept_m, neighbor_radius_m, project_onto_cells
 
 WORLD = Physics()
@@ -271,3 +272,34 @@ def test_a_pile_of_hundreds_is_filtered_without_a_stuck_uav():
     safe = filter_velocities(positions, velocities, WORLD)
     np.testing.assert_allclose(safe[outermost], velocities[outermost])
     assert np.isfinite(safe).all()
+
+
+def test_a_projection_spoiled_by_rounding_makes_nobody_faster(monkeypatch):
+    """Whatever comes out of an ill-conditioned corner is scaled to the speed of the command, not a rounding above."""
+    angle = np.linspace(0.1, 1.4, 700)
+    positions = np.repeat(1000.0 * np.arange(700), 2)[:, None] * [1.0, 0.0]
+    positions[1::2, 0] += 10.0
+    velocities = np.zeros((1400, 2))
+    velocities[::2] = 9.7 * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    monkeypatch.setattr(safety, "project_onto_cells", lambda points, planes, slack: points * 1.3)
+    safe = np.hypot(*filter_velocities(positions, velocities, WORLD)[::2].T)
+    assert (safe <= np.hypot(*velocities[::2].T)).all()
+    np.testing.assert_allclose(safe, 9.7, rtol=1e-14)
+
+
+def test_a_point_left_outside_its_cell_is_shrunk_into_it():
+    """Three cells: (4, 3) must obey x <= 2 and y <= 2, so it is halved; (1, 1) is inside; (0, 8) may have y 2."""
+    owner = np.array([0, 0, 1, 2])
+    planes = HalfPlanes(owner, np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]]), np.full(4, 2.0))
+    points = np.array([[4.0, 3.0], [1.0, 1.0], [0.0, 8.0]])
+    shrunk = safety._shrink_into_cells(points, planes, np.array([0, 2, 3]), np.full(3, 1e-11))
+    np.testing.assert_allclose(shrunk, [[2.0, 1.5], [1.0, 1.0], [0.0, 2.0]])
+
+
+def test_the_slack_for_rounding_grows_with_the_speed():
+    """At 1,000 m/s a violation of 5e-10 m/s is rounding, at 10 m/s it is not."""
+    positions = np.array([[0.0, 0.0], [10.001, 0.0]])
+    along = np.array([[5e-10, 1.0], [0.0, 0.0]])
+    fast, slow = (filter_velocities(positions, along, Physics(speed_mps=v, step_s=1 / v)) for v in (1000.0, 10.0))
+    assert fast[0, 0] == 5e-10
+    assert slow[0, 0] < 1e-11

@@ -451,3 +451,45 @@ def test_every_bad_layout_file_is_named(tmp_path, text, message):
     with pytest.raises(InputError, match=message) as caught:
         load_layout(path)
     assert str(path) in str(caught.value)
+
+
+def test_the_smallest_width_without_a_map_is_a_meter():
+    assert make_scenario("a", [[0.0, 0.0], [0.3, 0.4]]).width_m == 1.0
+    assert make_scenario("a", [[0.0, 0.0], [0.3, 1.5]]).width_m == 1.5
+
+
+def test_the_edge_of_the_map_belongs_to_it():
+    scenario = make_scenario("a", SQUARE, width_m=200.0)
+    assert scenario_to_json(scenario)["width"] == 200.0
+    with pytest.raises(InputError, match="outside the map"):
+        make_scenario("a", SQUARE, width_m=199.9)
+
+
+def test_a_scenario_made_by_hand_flies_the_usual_vehicle():
+    scenario = Scenario("a", np.array(SQUARE), np.array([], dtype=int), 200.0, np.zeros(2))
+    assert scenario.physics == Physics()
+
+
+def test_a_layout_is_tried_with_twenty_damage_sets_before_the_next(monkeypatch):
+    drawn = []
+
+    def draw(uavs, rng, width, physics):
+        drawn.append(width)
+        return np.random.default_rng(0).uniform(0, 60, (uavs, 2))  # within one range: no damage splits it
+
+    monkeypatch.setattr("phygail.swarm.scenario.draw_layout", draw)
+    monkeypatch.setattr("phygail.swarm.scenario.SPLIT_REDRAWS", 65)
+    with pytest.raises(InputError, match="does not split"):
+        draw_scenario(30, 0.5, np.random.default_rng(0), width_m=60.0)
+    assert drawn == [60.0] * 4  # of 65 damage sets
+
+
+@pytest.mark.parametrize(("uavs", "tries"), [(30, 20_000), (40, 12_500), (500, 200)])
+def test_larger_swarms_are_tried_less_often(monkeypatch, uavs, tries):
+    """20,000,000 / N^2 damage sets, from 200 to 20,000."""
+    counted = []
+    monkeypatch.setattr("phygail.swarm.scenario.find_links", lambda *_: counted.append(1) or find_links(np.eye(2), 9.0))
+    layout = np.random.default_rng(0).uniform(0, 60, (uavs, 2))
+    with pytest.raises(InputError, match="does not split"):
+        draw_scenario(uavs, 0.1, np.random.default_rng(0), layout=layout)
+    assert len(counted) == tries

@@ -3,8 +3,10 @@
 import networkx as nx
 import numpy as np
 import pytest
+from scipy.spatial import Delaunay
 
 from phygail.rng import generator
+from phygail.swarm import tree
 from phygail.swarm.tree import SMALL, gap_m, prim_tree, spanning_tree
 
 
@@ -51,3 +53,54 @@ def test_gap_sums_what_the_tree_lacks():
     points = np.array([[0.0, 0.0], [150.0, 0.0], [150.0, 100.0], [150.0, 270.0]])
     assert gap_m(points, 120.0) == pytest.approx(30.0 + 50.0)
     assert gap_m(points, 170.0) == 0.0
+
+
+def no_prim(points):
+    raise AssertionError("the triangulation was enough, and the slow way was taken")
+
+
+@pytest.mark.parametrize("points", [p for p in clouds() if p.id in ("random-300", "grid", "clustered", "coincident")])
+def test_a_triangulation_needs_no_help_of_the_slow_way(points, monkeypatch):
+    """Coincident points included: they are tied to the vertex that stands for them."""
+    monkeypatch.setattr(tree, "prim_tree", no_prim)
+    edges, lengths = spanning_tree(points)
+    assert nx.is_tree(nx.Graph(edges.tolist()))
+    np.testing.assert_allclose(np.sort(lengths), oracle_lengths(points), atol=1e-6)
+
+
+def test_a_tree_is_found_far_from_the_origin_of_the_map(monkeypatch):
+    """Whole meters shifted by 2^40 m, exact in floating point: only a triangulation around the mean still tells them
+    apart.
+    """
+    points = generator(4, "far").permutation(400 * 400)[:200]
+    points = np.stack([points // 400, points % 400], axis=1).astype(float)
+    near = spanning_tree(points)
+    monkeypatch.setattr(tree, "prim_tree", no_prim)
+    for shift in ([2.0**40, 0.0], [0.0, -(2.0**40)]):
+        edges, lengths = spanning_tree(points + shift)
+        assert nx.is_tree(nx.Graph(edges.tolist()))
+        assert np.sort(lengths).tolist() == np.sort(near[1]).tolist()
+
+
+def test_a_triangulation_torn_by_rounding_goes_the_slow_way(monkeypatch):
+    """A mesh that lost its last point: the tree would not span."""
+    points = generator(5, "torn").uniform(0, 500, (40, 2))
+
+    class Torn:
+        def __init__(self, given):
+            whole = Delaunay(given)
+            self.coplanar = whole.coplanar
+            self.simplices = whole.simplices[(whole.simplices != 39).all(axis=1)]
+
+    monkeypatch.setattr(tree, "Delaunay", Torn)
+    edges, lengths = spanning_tree(points)
+    assert nx.is_tree(nx.Graph(edges.tolist()))
+    np.testing.assert_allclose(np.sort(lengths), oracle_lengths(points), atol=1e-6)
+
+
+def test_prim_joins_the_nearest_first():
+    """By hand, from row 0: 1 (3 m), then 3 (4 m from 1), then 2 (6 m from 3)."""
+    points = np.array([[0.0, 0.0], [3.0, 0.0], [9.0, 4.0], [3.0, 4.0]])
+    edges, lengths = prim_tree(points)
+    assert edges.tolist() == [[0, 1], [1, 3], [2, 3]]
+    assert lengths.tolist() == [3.0, 4.0, 6.0]

@@ -13,12 +13,12 @@ import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from phygail.config import InputError
+from phygail.config import InputError, Physics
 from phygail.evaluation.collect import WEIGHTS, weights_digest
 from phygail.evaluation.draws import Named, is_drawn
 from phygail.evaluation.flight import TIMEOUT, Job, Result, Task
@@ -35,10 +35,11 @@ from phygail.swarm.scenario import load_scenarios
 ROUNDING = 1e-6  # relative: what another processor may make of distances and speeds; counts and texts must be equal
 COMPARED = tuple(name for name in COLUMNS if name not in (*TIMINGS, "version"))  # the version names the code, no flight
 WORLD_US = 4.0  # of the simulator, per alive UAV and step: what a row costs beside its `solve_s`
+_SENSING = {"sigma_m": "noise_m", "delay_steps": "delay_steps", "bias_m": "bias_m"}  # field -> key of run.json
 # What run.json may say. Anything else decides rows in a way that is unknown here: such a folder is not flown.
 _KNOWN = {
     "source", "uavs", "damage", "cases", "seed", "scenarios", "content",
-    "methods", "safety", "policy", "plugins", "noise_m", "delay_steps",
+    "methods", "safety", "policy", "plugins", *_SENSING.values(), *asdict(Physics()),
 }  # fmt: skip
 _PLUGIN = "plugin "
 
@@ -49,12 +50,14 @@ class Setting:
 
     Attributes:
         file: Scenario file; scenarios are drawn by their ids if None.
+        physics: Radio and vehicle of drawn scenarios; a file has its own.
         safety: Whether every command is filtered.
         sensing: How imperfectly the method sees.
         policy: Policy file for the methods that take one.
     """
 
     file: Path | None = None
+    physics: Physics = field(default_factory=Physics)
     safety: bool = False
     sensing: Sensing = field(default_factory=Sensing)
     policy: Path | None = None
@@ -222,10 +225,13 @@ class _Files:
             return "its policy is not in the tree"
         if content and content not in self._cases:
             return "its scenario file is not in the tree"
+        radio = {} if content else {name: config[name] for name in asdict(Physics()) if name in config}
+        sensing = {name: config[key] for name, key in _SENSING.items() if key in config}
         return Setting(
             self._cases[content] if content else None,
+            Physics(**radio),
             config["safety"] == "on",
-            Sensing(config.get("noise_m", 0.0), config.get("delay_steps", 0)),
+            Sensing(**sensing),
             self._policies[policy] if policy else None,
         )
 
@@ -258,7 +264,7 @@ def fly_again(
 
 
 def _fly(setting: Setting, flights: dict[Key, list[Old]], engine: Engine) -> Iterator[Result]:
-    cases: Cases = Named(tuple(sorted({scenario for scenario, _ in flights})))
+    cases: Cases = Named(tuple(sorted({scenario for scenario, _ in flights})), setting.physics)
     if setting.file is not None:
         cases = Listed(tuple(load_scenarios(setting.file)))
     numbers = {scenario: index for index, scenario in enumerate(cases.ids())}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from phygail.config import InputError
+from phygail.config import InputError, Physics
 from phygail.evaluation.experiment import Leg
 from phygail.evaluation.grid import Grid, damaged_layout, damaged_layouts, drawn_id
 from phygail.rng import generator
@@ -76,9 +76,10 @@ def draw_strike(uavs: int, ratio: float, case: int, seed: int) -> Scenario:
 
 @dataclass(frozen=True)
 class Named:
-    """Drawn scenarios that are known by their ids; a worker draws them when it flies them."""
+    """Drawn scenarios that are known by their ids, and their radio; a worker draws them when it flies them."""
 
     names: tuple[str, ...]
+    physics: Physics = field(default_factory=Physics)
 
     def ids(self) -> list[str]:
         return list(self.names)
@@ -87,7 +88,7 @@ class Named:
         return [_coordinates(name)[1] for name in self.names]
 
     def scenario(self, index: int) -> Scenario:
-        return drawn_scenario(self.names[index])
+        return drawn_scenario(self.names[index], self.physics)
 
 
 def is_drawn(name: str) -> bool:
@@ -95,14 +96,17 @@ def is_drawn(name: str) -> bool:
     return _COORDINATES.fullmatch(name) is not None
 
 
-def drawn_scenario(name: str) -> Scenario:
+def drawn_scenario(name: str, physics: Physics | None = None) -> Scenario:
     """The scenario of an id such as n0100-d0.250-c003-s0, strike-n0100-... or paper-100-...: drawn once more."""
     kind, uavs, ratio, case, seed = _coordinates(name)
+    radio = physics or Physics()
     if kind == "n":
-        return Grid((uavs,), (ratio,), case + 1, seed).scenario(case)
-    if kind == "strike-n":
-        return draw_strike(uavs, ratio, case, seed)
-    return damaged_layout(find_layout(f"paper-{uavs}"), ratio, case, seed)
+        return Grid((uavs,), (ratio,), case + 1, seed, radio).scenario(case)
+    if kind == "paper-":
+        return damaged_layout(find_layout(f"paper-{uavs}"), ratio, case, seed, radio)
+    if radio != Physics():
+        raise InputError(f"the strike {name!r} is drawn for the usual radio and vehicle only")
+    return draw_strike(uavs, ratio, case, seed)
 
 
 def _coordinates(name: str) -> tuple[str, int, float, int, int]:

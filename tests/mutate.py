@@ -1,0 +1,502 @@
+"""How much do the tests know? Change the rules on purpose, one place at a time, and count who notices.
+
+    python tests/mutate.py [swarm/links.py ...] [--count 40] [--list] [--only TEXT]
+
+For every module named in `NEIGHBORS` (all unless some are named) a sample of `--count` mutants is made: a comparison
+with or without its bound, another constant, another operator, a condition reversed, a statement or a keyword left out,
+`min` for `max`. The test files next to the module then run on each. A mutant that fails a test, or that takes more than
+five times the time of the tests, is killed; one that survives shows something that no test knows. Rows go to
+results/mutation/mutants.csv, the table to results/mutation/report.md; what is known about survivors stands in
+results/mutation/explained.toml. The sample depends on the text of the module only.
+
+Mutants live in memory: a forked process imports the changed module, so no file is touched. Processor time is what
+counts, so a busy machine kills nobody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import copy
+import csv
+import hashlib
+import importlib
+import importlib.machinery
+import json
+import os
+import resource
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "phygail"
+OUT = ROOT / "results" / "mutation"
+COUNT = 40
+SLOWER, SPARE_S = 5, 10  # a mutant may take so many times the time of the tests, and this long on top
+MEMORY_B = 8 * 2**30
+WANTED = 0.9  # share killed, of those that are not equivalent
+EXPLAINED = ("equivalent", "rounding", "speed")  # kinds of survivors that no test can or should kill
+
+# Module -> the test files next to it, the quickest first.
+NEIGHBORS: dict[str, tuple[str, ...]] = {
+    "swarm/links.py": ("swarm/test_links.py",),
+    "swarm/tree.py": ("swarm/test_tree.py",),
+    "swarm/dynamics.py": ("swarm/test_dynamics.py",),
+    "swarm/metrics.py": ("swarm/test_metrics.py",),
+    "swarm/damage.py": ("swarm/test_damage.py",),
+    "swarm/formation.py": ("swarm/test_formation.py",),
+    "swarm/safety.py": ("swarm/test_safety.py",),
+    "swarm/scenario.py": ("swarm/test_scenario.py",),
+    "perception/view.py": ("perception/test_view.py",),
+    "perception/lost.py": ("perception/test_lost.py",),
+    "methods/forces.py": ("methods/test_forces.py",),
+    "methods/links.py": ("methods/test_links.py",),
+}
+
+COMPARISONS = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+OPERATORS = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.Mult, ast.Pow: ast.Mult, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd,
+    ast.And: ast.Or, ast.Or: ast.And,
+}  # fmt: skip
+_TWINS = ("min max", "minimum maximum", "argmin argmax", "any all", "floor ceil", "cos sin", "fmin fmax",
+          "ones zeros", "cumsum cumprod")  # fmt: skip
+NAMES = {a: b for pair in _TWINS for a, b in (pair.split(), pair.split()[::-1])}
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of a module.
+
+    Attributes:
+        node: Number of the changed node in `ast.walk` order. kind: Of the change. which: Its number within the node.
+        line: In the file. place: Function or class. text: Before and after.
+    """
+
+    node: int
+    kind: str
+    which: int
+    line: int
+    place: str
+    text: str
+
+    @property
+    def order(self) -> bytes:
+        """Decides who is in the sample; does not depend on line numbers."""
+        return hashlib.sha256(f"{self.place} {self.kind} {self.text}".encode()).digest()
+
+
+# --- making mutants --------------------------------------------------------------------------------------------------
+
+
+def changes(node: ast.AST) -> Iterator[tuple[str, int]]:
+    """(kind, number) of every change that a node offers."""
+    match node:
+        case ast.Compare(ops=ops):
+            yield from (("comparison", k) for k, op in enumerate(ops) if type(op) in COMPARISONS)
+        case ast.BinOp(op=op) | ast.AugAssign(op=op) | ast.BoolOp(op=op) if type(op) in OPERATORS:
+            yield "operator", 0
+        case ast.UnaryOp(op=ast.USub() | ast.Not() | ast.Invert()):
+            yield "sign", 0
+        case ast.Constant(value=bool() | int() | float()):
+            yield "constant", 0
+        case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if not _reversed_by_comparison(test):
+            yield "condition", 0
+        case ast.Call(keywords=keywords, func=func):
+            yield from (("keyword", k) for k, word in enumerate(keywords) if word.arg not in (None, "dtype"))
+            if getattr(func, "attr", getattr(func, "id", "")) in NAMES:
+                yield "name", 0
+    if isinstance(node, ast.AugAssign | ast.Raise | ast.Continue) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    ):
+        yield "left out", 0
+
+
+def _reversed_by_comparison(test: ast.expr) -> bool:
+    """Whether the comparison or the `not` in it, changed, is the same mutant."""
+    exact = ast.Eq | ast.NotEq | ast.Is | ast.IsNot | ast.In | ast.NotIn
+    compared = isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], exact)
+    return compared or (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not))
+
+
+def changed(tree: ast.Module, mutant: Mutant) -> ast.Module:
+    """A copy of the module with the change."""
+    tree = copy.deepcopy(tree)
+    node = list(ast.walk(tree))[mutant.node]
+    _change(tree, node, mutant.kind, mutant.which)
+    return ast.fix_missing_locations(tree)
+
+
+def _change(tree: ast.Module, node: ast.AST, kind: str, which: int) -> None:
+    if kind == "left out":
+        for parent in ast.walk(tree):
+            for body in (getattr(parent, name, None) for name in ("body", "orelse", "finalbody")):
+                if isinstance(body, list) and any(child is node for child in body):
+                    body[[child is node for child in body].index(True)] = ast.copy_location(ast.Pass(), node)
+        return
+    match node:
+        case ast.Compare() if kind == "comparison":
+            node.ops[which] = COMPARISONS[type(node.ops[which])]()
+        case ast.BinOp() | ast.AugAssign() | ast.BoolOp():
+            node.op = OPERATORS[type(node.op)]()
+        case ast.UnaryOp(op=ast.USub()):
+            node.op = ast.UAdd()
+        case ast.UnaryOp():
+            node.operand = ast.UnaryOp(type(node.op)(), node.operand)
+        case ast.Constant(value=value):
+            node.value = not value if isinstance(value, bool) else _other(value)
+        case ast.If() | ast.IfExp() | ast.While():
+            node.test = ast.UnaryOp(ast.Not(), node.test)
+        case ast.Call() if kind == "keyword":
+            node.keywords.pop(which)
+        case ast.Call(func=ast.Attribute() as func):
+            func.attr = NAMES[func.attr]
+        case ast.Call(func=ast.Name() as func):
+            func.id = NAMES[func.id]
+
+
+def _other(value: float) -> float:
+    """0 for 1, twice a large number or one with decimals, else the next."""
+    if isinstance(value, int):
+        return {1: 0}.get(value, value + 1 if value < 10 else 2 * value)
+    return 2.0 * value if value else 1.0
+
+
+def find_mutants(source: str) -> list[Mutant]:
+    """Every mutant of a module, in the order of the sample."""
+    tree = ast.parse(source)
+    found: dict[tuple[str, str, str], Mutant] = {}
+    passed_over = {id(node) for part in _silent(tree) for node in ast.walk(part)}
+    places = _places(tree)
+    for number, node in enumerate(ast.walk(tree)):
+        if id(node) in passed_over and not isinstance(node, ast.Raise):
+            continue
+        for kind, which in changes(node):
+            text = _text(tree, node, kind, which)
+            place = places.get(id(node), "module")
+            for twin in range(1, 99):  # equal changes of equal lines in one function
+                full = text if twin == 1 else f"{text} (#{twin})"
+                if (place, kind, full) not in found:
+                    break
+            line = getattr(node, "lineno", 0)
+            found[place, kind, full] = Mutant(number, kind, which, line, place, full)
+    return sorted(found.values(), key=lambda mutant: mutant.order)
+
+
+def _silent(tree: ast.Module) -> Iterator[ast.AST]:
+    """Parts that decide nothing: annotations, decorators, words of errors, imports for type checkers."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.arg(annotation=ast.expr() as part) | ast.AnnAssign(annotation=part):
+                yield part
+            case ast.FunctionDef(returns=returns, decorator_list=decorators):
+                yield from filter(None, [returns, *decorators])
+            case ast.ClassDef(decorator_list=decorators):
+                yield from decorators
+            case ast.Raise() | ast.JoinedStr() | ast.Assert():
+                yield node
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                yield node
+            case ast.Assign(value=ast.BinOp(op=ast.BitOr(), right=ast.Name())) if node in tree.body:  # A = B | C
+                yield node
+
+
+def _places(tree: ast.Module) -> dict[int, str]:
+    """Id of a node -> the function or class that it stands in."""
+    places: dict[int, str] = {}
+
+    def visit(node: ast.AST, place: str) -> None:
+        places[id(node)] = place or "module"
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            place = f"{place}.{node.name}" if place else node.name
+        for child in ast.iter_child_nodes(node):
+            visit(child, place)
+
+    visit(tree, "")
+    return places
+
+
+def _text(tree: ast.Module, node: ast.AST, kind: str, which: int) -> str:
+    """Before -> after, of the smallest part of the line that shows it."""
+    shown = _parent(tree, node) if isinstance(node, ast.Constant) else node
+    before = _brief(shown)
+    if kind == "left out":
+        return f"{before} -> left out"
+    twin = copy.deepcopy(shown)
+    same = list(ast.walk(twin))[list(ast.walk(shown)).index(node)]
+    _change(ast.Module([], []), same, kind, which)
+    return f"{before} -> {_brief(ast.fix_missing_locations(twin))}"
+
+
+def _parent(tree: ast.Module, node: ast.AST) -> ast.AST:
+    return next(up for up in ast.walk(tree) if any(child is node for child in ast.iter_child_nodes(up)))
+
+
+def _brief(node: ast.AST) -> str:
+    """The code of a node in one line; of a compound statement its head, of a function its signature."""
+    if isinstance(node, ast.arguments):
+        return f"({ast.unparse(node)})"
+    if isinstance(node, ast.keyword):
+        return f"{node.arg}={ast.unparse(node.value)}"
+    return ast.unparse(node).splitlines()[0]
+
+
+# --- running tests on them -------------------------------------------------------------------------------------------
+
+
+class _Mutated(importlib.machinery.SourceFileLoader):
+    """Compiles the changed tree instead of the file."""
+
+    def __init__(self, name: str, path: str, tree: ast.Module) -> None:
+        super().__init__(name, path)
+        self._tree = tree
+
+    def get_code(self, fullname: str):
+        return compile(self._tree, self.path, "exec")
+
+
+class _Finder:
+    """Finds one module in its changed form."""
+
+    def __init__(self, module: str, tree: ast.Module) -> None:
+        self._module, self._tree = module, tree
+        self._name = "phygail." + module.removesuffix(".py").replace("/", ".")
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self._name:
+            return None
+        loader = _Mutated(name, str(PACKAGE / self._module), self._tree)
+        return importlib.machinery.ModuleSpec(name, loader, origin=loader.path)
+
+
+def run_tests(files: tuple[str, ...], mutated: _Finder | None, most_s: float) -> tuple[str, float, list[str]]:
+    """(verdict, processor time in s, names of imported modules) of tests in a process of their own."""
+    reader, writer = os.pipe()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    pid = os.fork()
+    if not pid:
+        _run_here(files, mutated, most_s, writer)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(pid, 0)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    if os.WIFSIGNALED(status):
+        return "too long" if os.WTERMSIG(status) in (24, 9) else "crashed", spent, []  # 24: SIGXCPU
+    answer = json.loads(said) if said else {"failed": "?", "imported": []}
+    code = os.WEXITSTATUS(status)
+    return "survived" if code == 0 else answer["failed"] or f"exit code {code}", spent, answer["imported"]
+
+
+def _run_here(files: tuple[str, ...], mutated: _Finder | None, most_s: float, writer: int) -> None:
+    """The child: never returns."""
+    limit = int(most_s)
+    resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_B, MEMORY_B))
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for handle in (0, 1, 2):
+        os.dup2(quiet, handle)
+    sys.path.insert(0, str(ROOT / "src"))
+    if mutated:
+        sys.meta_path.insert(0, mutated)
+    code, failed = 3, ""
+    try:
+        code, failed = _pytest(files)
+    finally:
+        os.write(writer, json.dumps({"failed": failed, "imported": list(sys.modules)}).encode())
+        os._exit(code)
+
+
+def _pytest(files: tuple[str, ...]) -> tuple[int, str]:
+    """(exit code, name of the first test that failed)."""
+    import hypothesis
+    import pytest
+
+    # The same examples for every mutant; on a busy machine a slow one is no failure.
+    hypothesis.settings.register_profile("mutants", derandomize=True, deadline=None, database=None)
+    hypothesis.settings.load_profile("mutants")
+
+    class First:
+        name = ""
+
+        def pytest_runtest_logreport(self, report) -> None:
+            if report.failed and not self.name:
+                self.name = report.nodeid.partition("::")[2].partition("[")[0]
+
+        def pytest_collectreport(self, report) -> None:
+            if report.failed and not self.name:
+                self.name = "import"
+
+    first = First()
+    paths = [str(ROOT / "tests" / file) for file in files]
+    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:timeout", "-o", "timeout=0"]
+    return int(pytest.main([*options, "--rootdir", str(ROOT), *paths], plugins=[first])), first.name
+
+
+def preload(modules: list[str]) -> None:
+    """Import what the tests need of others, once for all children."""
+    for name in modules:
+        top = name.partition(".")[0]
+        if top not in ("phygail", "tests", "__main__", "conftest"):
+            with contextlib.suppress(Exception):  # a module that imports only under pytest is imported there
+                importlib.import_module(name)
+
+
+# --- rows and report -------------------------------------------------------------------------------------------------
+
+COLUMNS = ("module", "line", "place", "kind", "mutant", "verdict")
+
+
+def mutate_module(module: str, count: int, only: str) -> list[dict[str, str]]:
+    """A row per mutant of the sample."""
+    source = (PACKAGE / module).read_text(encoding="utf-8")
+    tree, files = ast.parse(source), NEIGHBORS[module]
+    everyone = find_mutants(source)
+    mutants = sorted((m for m in everyone[:count] if only in m.text), key=lambda m: (m.line, m.text))
+    verdict, _, modules = run_tests(files, None, 600)
+    preload(modules)
+    verdict, usual, _ = run_tests(files, None, 600)
+    if verdict != "survived":
+        raise SystemExit(f"the tests of {module} fail without any mutant ({verdict}): mend them first")
+    print(f"{module}: {len(mutants)} of {len(everyone)} mutants; the tests take {usual:.1f} s", flush=True)
+    rows = []
+    for number, mutant in enumerate(mutants, 1):
+        start = time.monotonic()
+        finder = _Finder(module, changed(tree, mutant))
+        verdict, spent, _ = run_tests(files, finder, SLOWER * usual + SPARE_S)
+        cells = (module, str(mutant.line), mutant.place, mutant.kind, mutant.text, verdict)
+        rows.append(dict(zip(COLUMNS, cells, strict=True)))
+        mark = "SURVIVED" if verdict == "survived" else f"killed by {verdict}"
+        wall = time.monotonic() - start
+        print(f"  {number:3d} {mutant.place}:{mutant.line} {mutant.text}: {mark} ({spent:.1f} s, {wall:.0f} s wall)",
+              flush=True)  # fmt: skip
+    return rows
+
+
+def read_rows() -> list[dict[str, str]]:
+    """The rows of mutants.csv."""
+    path = OUT / "mutants.csv"
+    if not path.exists():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def save_rows(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Replace the rows of these modules in mutants.csv; gives all rows."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    fresh = {row["module"] for row in rows}
+    kept = [row for row in read_rows() if row["module"] not in fresh] + rows
+    kept.sort(key=lambda row: (list(NEIGHBORS).index(row["module"]), int(row["line"]), row["mutant"]))
+    with (OUT / "mutants.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept)
+    return kept
+
+
+def read_explained() -> dict[tuple[str, str, str], tuple[str, str]]:
+    """(module, place, mutant) -> (kind, why)."""
+    path = OUT / "explained.toml"
+    entries = tomllib.loads(path.read_text(encoding="utf-8"))["survivor"] if path.exists() else []
+    return {(e["module"], e["place"], e["mutant"]): (e["kind"], e["why"]) for e in entries}
+
+
+def judged(rows: list[dict[str, str]]) -> list[tuple[dict[str, str], str, str]]:
+    """(row, kind, why): killed, what is known about a survivor, or that nothing is."""
+    explained = read_explained()
+    fates = []
+    for row in rows:
+        kind, why = "killed", ""
+        if row["verdict"] == "survived":
+            key = row["module"], row["place"], row["mutant"]
+            kind, why = explained.get(key, ("survived", "not explained yet"))
+        fates.append((row, kind, why))
+    return fates
+
+
+def _counts(fates: list[tuple[dict[str, str], str, str]]) -> Counter[str]:
+    return Counter(kind if kind in ("killed", *EXPLAINED) else "survived" for _, kind, _ in fates)
+
+
+def share_killed(rows: list[dict[str, str]]) -> float:
+    """Of those that a test could kill."""
+    counts = _counts(judged(rows))
+    return counts["killed"] / max(1, counts["killed"] + counts["survived"])
+
+
+def report_text(rows: list[dict[str, str]]) -> str:
+    """report.md: a line per module, then every survivor with its line and what is known about it."""
+    fates = judged(rows)
+    lines = [
+        _line(f"`{module}`", _counts(mine))
+        for module in NEIGHBORS
+        if (mine := [fate for fate in fates if fate[0]["module"] == module])
+    ]
+    table = ["| module | mutants | killed | survived | equivalent | only rounding | only speed | share killed |",
+             "|---|---:|---:|---:|---:|---:|---:|---:|", *lines, _line("all", _counts(fates))]  # fmt: skip
+    known = [
+        f"- `{row['module']}:{row['line']}` {row['place']}: `{row['mutant']}`. **{kind}**: {why}"
+        for row, kind, why in fates
+        if kind != "killed"
+    ]
+    return "\n".join([_HEAD, *table, "", "## Survivors", "", *known]) + "\n"
+
+
+def _line(name: str, counts: Counter[str]) -> str:
+    able = counts["killed"] + counts["survived"]
+    numbers = [counts.total(), counts["killed"], counts["survived"], *(counts[kind] for kind in EXPLAINED)]
+    share = f"{counts['killed'] / able:.0%}" if able else "-"
+    return f"| {name} | " + " | ".join(map(str, numbers)) + f" | {share} |"
+
+
+_HEAD = f"""# What the tests know: mutants killed
+
+    python tests/mutate.py
+
+A sample of {COUNT} changes of each module, one at a time, with only the test files next to it
+(`NEIGHBORS` in `tests/mutate.py`). A mutant that fails a test or takes five times as long is killed. The share killed
+is of those that a test could kill: left out are mutants that are the same program (equivalent), differ in the last
+bits only, or only in speed. Every mutant: `mutants.csv`.
+"""
+
+
+def main() -> int:
+    """Mutate, tell, exit code 1 below the wanted share."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modules", nargs="*", default=[], help="below src/phygail; all unless named")
+    parser.add_argument("--count", type=int, default=COUNT, help="mutants per module")
+    parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
+    parser.add_argument("--report", action="store_true", help="only write report.md anew, from mutants.csv")
+    parser.add_argument("--only", default="", help="only mutants with this text; nothing is written")
+    options = parser.parse_args()
+    if options.list:
+        for module in options.modules or NEIGHBORS:
+            for mutant in find_mutants((PACKAGE / module).read_text(encoding="utf-8"))[: options.count]:
+                print(f"{module}:{mutant.line} {mutant.place} {mutant.kind}: {mutant.text}")
+        return 0
+    for module in [] if options.report else options.modules or NEIGHBORS:
+        found = mutate_module(module, options.count, options.only)
+        if not options.only:
+            save_rows(found)
+    if options.only:
+        return 0
+    rows = read_rows()
+    text = report_text(rows)
+    (OUT / "report.md").write_text(text, encoding="utf-8")
+    print(text)
+    return 0 if share_killed(rows) >= WANTED else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
