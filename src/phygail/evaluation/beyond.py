@@ -67,7 +67,7 @@ _add(
         "Swarms of 1,000 to 10,000 UAVs",
         "Does it still work, how far from the bound, and does the cost per UAV stay constant?",
         (
-            Leg("fast", RULES, HUGE, THREE, 10, {5000: 5, 10_000: 5}),
+            Leg("fast", RULES, HUGE, THREE, 5, {5000: 2, 10_000: 1}),
             Leg("crowd", ("center-fly",), HUGE[:-1], THREE, 10, {5000: 1}),
             Leg("policy", PAPER_POLICY, HUGE[:-1], THREE, 5, {2000: 2, 5000: 1}),
         ),

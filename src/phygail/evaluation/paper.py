@@ -23,6 +23,7 @@ CHEAP = ("phygail", "reach", "sidr", "cr-ma", "center-fly", "hero", "convex")
 FAST = (*POLICIES, *CHEAP[1:])
 PLANNERS = ("cr-mgc", "demd", "gdr-ts")  # seconds to minutes per case: fewer cases
 FEW = {500: 5}  # cases of planners where each takes a minute
+SLOW = {500: 3}  # of a rule with late news, where every UAV decides in a picture of its own: 10 s a flight
 FEWER_OF_POLICY = {500: 20}  # of phygail-paper where a flight takes as long as a planner's: 5 to 10 s
 
 FEWER = "Planners fly fewer cases (column), the first of the same ones; every setting (N, damage) weighs the same."
@@ -122,7 +123,7 @@ _add(
             leg
             for sigma in (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
             for leg in (
-                Leg(f"fast-{sigma:g}m", ("phygail", "reach", "sidr"), LARGE, THREE, 50, sensing=Sensing(sigma)),
+                Leg(f"fast-{sigma:g}m", ("phygail", "reach", "sidr"), LARGE, THREE, 20, sensing=Sensing(sigma)),
                 Leg(f"policy-{sigma:g}m", PAPER_POLICY, LARGE, THREE, 50, FEWER_OF_POLICY, sensing=Sensing(sigma)),
                 Leg(f"planners-{sigma:g}m", ("cr-mgc", "demd"), LARGE, THREE, 10, FEW, sensing=Sensing(sigma)),
             )
@@ -149,7 +150,7 @@ _add(
             leg
             for steps in range(6)
             for leg in (
-                Leg(f"fast-{steps}", ("phygail", "sidr"), LARGE, THREE, 50, FEW, sensing=Sensing(delay_steps=steps)),
+                Leg(f"fast-{steps}", ("phygail", "sidr"), LARGE, THREE, 10, SLOW, sensing=Sensing(delay_steps=steps)),
                 Leg(f"policy-{steps}", PAPER_POLICY, LARGE, THREE, 50, FEW, sensing=Sensing(delay_steps=steps)),
             )
         ),
