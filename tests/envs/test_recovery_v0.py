@@ -130,7 +130,7 @@ def test_two_uavs_that_fly_toward_each_other_terminate_after_the_bound():
     pair = make_scenario("pair", np.array([[0.0, 0.0], [75.0, 0.0], [151.0, 0.0]]), [1])
     env = recovery_v0.parallel_env(scenarios=[pair])
     _, infos = env.reset(seed=0)
-    info = {"scenario": "pair", "steps": 0, "subnets": 2, "bound_steps": 16, "success": False}
+    info = {"scenario": "pair", "steps": 0, "subnets": 2, "bound_steps": 16, "success": False, "alive": True}
     assert infos == {"uav_0": info, "uav_2": info}
     for t in range(1, 17):
         result = env.step({"uav_0": np.array([1.0, 0.0]), "uav_2": np.array([-1.0, 0.0])})

@@ -9,13 +9,15 @@
         observations, rewards, terminations, truncations, infos = env.step(actions)
 
 Every alive UAV is an agent, named by its place in the roster ("uav_17"). The damaged are gone before the first step and
-never become agents, so the set of agents changes from episode to episode; within one it stays. A thin wrapper over
+never become agents, so the set of agents changes from episode to episode; within one it stays. Libraries that want the
+same agents in every episode (SuperSuit, stable-baselines3) take `fixed_agents=True`. A thin wrapper over
 `swarm.dynamics.step`: the world is the one of every method and table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,14 +30,16 @@ from phygail.envs.sources import Source, make_source
 from phygail.perception.view import Observer, Scope, SubnetViews
 from phygail.rng import generator
 from phygail.swarm.bounds import bound_steps
-from phygail.swarm.checks import shown
+from phygail.swarm.checks import checked_budget, shown
 from phygail.swarm.dynamics import step
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.state import SwarmState, initial_state
 
 try:
     from gymnasium.spaces import Box
-    from pettingzoo import ParallelEnv
+    from pettingzoo import AECEnv, ParallelEnv
+    from pettingzoo.utils.conversions import parallel_to_aec_wrapper
+    from pettingzoo.utils.wrappers import OrderEnforcingWrapper
 except ModuleNotFoundError:
     raise InputError("the environment needs pettingzoo and gymnasium: pip install 'phygail[env]'") from None
 
@@ -53,6 +57,8 @@ def parallel_env(
     scenarios: str | Path | Iterable[Scenario] | None = None,
     safety: bool = False,
     reward: Reward | None = None,
+    max_cycles: int | None = None,
+    fixed_agents: bool = False,
     render_mode: str | None = None,
 ) -> RecoveryEnv:
     """The environment, with scenarios drawn afresh for every episode or chosen from given ones.
@@ -65,10 +71,26 @@ def parallel_env(
         scenarios: Scenarios, or a scenario file, instead of drawn ones.
         safety: Pass all commands through the filter that makes new contacts impossible.
         reward: Judges (state before, state after) with one number per alive UAV or one for all; `TeamReward()` if None.
+        max_cycles: T_max of every episode in steps, instead of the budget that its scenario has.
+        fixed_agents: Every possible agent takes part in every episode. Those who do not fly observe zeros, are paid
+            nothing, and whatever they do has no effect; the last number of an observation is 1 for who flies.
         render_mode: "rgb_array", or None.
     """
     source = make_source(uavs, damage, width_m, physics, scenarios)
-    return RecoveryEnv(source, safety=safety, reward=reward or TeamReward(), render_mode=render_mode)
+    return RecoveryEnv(
+        source, safety=safety, reward=reward or TeamReward(), max_cycles=max_cycles, fixed_agents=fixed_agents,
+        render_mode=render_mode,
+    )  # fmt: skip
+
+
+def raw_env(**options: Any) -> AECEnv:
+    """The same, with agents that act one after the other (PettingZoo's AEC form); all fly when the last has acted."""
+    return parallel_to_aec_wrapper(parallel_env(**options))
+
+
+def env(**options: Any) -> AECEnv:
+    """`raw_env` that complains about calls in a wrong order."""
+    return OrderEnforcingWrapper(raw_env(**options))
 
 
 class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[misc]  # PettingZoo has no types
@@ -76,7 +98,8 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
 
     Attributes:
         possible_agents: One name per roster entry of the largest swarm.
-        agents: The alive of the running episode; empty before the first reset and when an episode is over.
+        agents: The alive of the running episode, or with `fixed_agents` all; empty before the first reset and when an
+            episode is over.
         np_random: Draws the scenarios.
     """
 
@@ -84,7 +107,16 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
         "name": "recovery_v0", "render_modes": ["rgb_array"], "render_fps": 10, "is_parallelizable": True,
     }  # fmt: skip
 
-    def __init__(self, source: Source, *, safety: bool, reward: Reward, render_mode: str | None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        safety: bool,
+        reward: Reward,
+        max_cycles: int | None = None,
+        fixed_agents: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise InputError(f"render_mode {shown(render_mode)}: choose 'rgb_array' or None")
         self.render_mode = render_mode
@@ -92,6 +124,9 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
         self.agents: list[str] = []
         self.np_random = np.random.default_rng()
         self._source, self._safety, self._reward = source, safety, reward
+        self._max_cycles = _checked_cycles(max_cycles)
+        self._fixed = fixed_agents
+        self._flying: list[str] = []  # who is alive in this episode, in the order of the roster
         # Every agent has spaces of its own: users seed them one by one.
         self._low, self._high = bounds()
         self._observation_spaces = {name: Box(self._low, self._high) for name in self.possible_agents}
@@ -116,10 +151,13 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
             self.np_random = generator(seed, "recovery_v0")
         wanted = (options or {}).get("scenario")
         scenario = self._source.draw(self.np_random) if wanted is None else self._chosen(wanted)
+        if self._max_cycles is not None:
+            scenario = replace(scenario, budget_steps=self._max_cycles)
         self._state = initial_state(scenario)
         self._observer = Observer(scenario)
         self._bound_steps = bound_steps(scenario.spots, scenario.physics)
-        self.agents = [self.possible_agents[k] for k in scenario.alive]
+        self._flying = [self.possible_agents[k] for k in scenario.alive]
+        self.agents = list(self.possible_agents if self._fixed else self._flying)
         return self._observations(), self._infos()
 
     def step(self, actions: Rows) -> Step:
@@ -135,7 +173,7 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
         self._state = after = step(before, velocities, safety=self._safety)
         rewards = self._judged(before, after)
         results = (
-            self._observations(), dict(zip(agents, rewards.tolist(), strict=True)),
+            self._observations(), dict.fromkeys(agents, 0.0) | dict(zip(self._flying, rewards.tolist(), strict=True)),
             dict.fromkeys(agents, after.terminated), dict.fromkeys(agents, after.truncated), self._infos(),
         )  # fmt: skip
         if after.terminated or after.truncated:
@@ -185,7 +223,7 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
         return scenario
 
     def _commands(self, actions: Rows) -> np.ndarray:
-        """(n, 2) actions in the order of the agents."""
+        """(n, 2) actions of who flies, in the order of the roster."""
         if not self.agents:
             raise InputError("the episode is over: call reset() before the next step")
         for agent in actions.keys() - set(self.agents):
@@ -195,21 +233,22 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
                 raise InputError(f"{agent} has no action: give one for every name in env.agents")
             if np.shape(actions[agent]) != (2,):
                 raise InputError(f"the action of {agent} has shape {np.shape(actions[agent])}: give two numbers")
-        return np.array([actions[agent] for agent in self.agents], dtype=float)
+        return np.array([actions[agent] for agent in self._flying], dtype=float)
 
     def _judged(self, before: SwarmState, after: SwarmState) -> np.ndarray:
-        """(n,) reward of every agent."""
+        """(n,) reward of who flies."""
         values = np.asarray(self._reward(before, after), dtype=float)
-        if values.shape not in ((), (len(self.agents),)):
+        if values.shape not in ((), (len(self._flying),)):
             raise InputError(f"the reward has shape {values.shape}: give one number, or one for each alive UAV")
-        return np.broadcast_to(values, len(self.agents))
+        return np.broadcast_to(values, len(self._flying))
 
     def _observations(self) -> Rows:
         view = self._observer.observe(self._running(), Scope.SUBNET)
         assert isinstance(view, SubnetViews)
         # A link of exactly the radio range may read 1.0000001: held to the bounds that the space declares.
         rows = np.clip(local_observations(view), self._low, self._high)
-        return dict(zip(self.agents, rows, strict=True))
+        seen = dict(zip(self._flying, rows, strict=True))
+        return {agent: seen[agent] if agent in seen else np.zeros_like(self._low) for agent in self.agents}
 
     def _infos(self) -> Infos:
         now = self._running()
@@ -217,4 +256,12 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
             "scenario": now.scenario.id, "steps": now.step, "subnets": now.links.count,
             "bound_steps": self._bound_steps, "success": now.terminated,
         }  # fmt: skip
-        return {agent: dict(info) for agent in self.agents}
+        flying = set(self._flying)
+        return {agent: {**info, "alive": agent in flying} for agent in self.agents}
+
+
+def _checked_cycles(max_cycles: int | None) -> int | None:
+    try:
+        return None if max_cycles is None else checked_budget(max_cycles)
+    except InputError as error:
+        raise InputError(str(error).replace("budget_steps", "max_cycles")) from None
