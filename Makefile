@@ -50,5 +50,5 @@ clean:
 	touch $@
 
 .venv/full: .venv/bin/python pyproject.toml constraints.txt
-	$(INSTALL) --editable '.[learn,env,cluster,dev]'
+	$(INSTALL) --editable '.[learn,env,cluster,web,dev]'
 	touch $@ .venv/light

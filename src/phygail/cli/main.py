@@ -19,6 +19,7 @@ from phygail.cli.experts import Experts
 from phygail.cli.export import Export
 from phygail.cli.inspect import Inspect
 from phygail.cli.methods import Methods
+from phygail.cli.play import Play
 from phygail.cli.recover import Recover
 from phygail.cli.reproduce import Reproduce
 from phygail.cli.scenarios import Scenarios
@@ -55,6 +56,7 @@ COMMANDS: dict[str, type[Command]] = {
     "train": Train,
     "export": Export,
     "methods": Methods,
+    "play": Play,
 }
 
 

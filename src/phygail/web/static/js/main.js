@@ -1,0 +1,95 @@
+// Starts the page: puts the app, the lanes and the controls together and keeps them on one beat.
+import { App } from "./app.js";
+import { drawChart } from "./chart.js";
+import { showClock, showControls, showTable, wireControls } from "./controls.js";
+import { Lanes } from "./lanes.js";
+import { paletteOf } from "./palette.js";
+import { tellStory } from "./story.js";
+
+const root = document.documentElement;
+const box = (id) => document.getElementById(id);
+const dark = matchMedia("(prefers-color-scheme: dark)");
+let palette = paletteOf("light");
+let dirty = true; // something besides the clock has changed
+let chosenTheme = null;
+
+function showTheme() {
+  const theme = chosenTheme ?? (dark.matches ? "dark" : "light");
+  root.dataset.theme = theme;
+  palette = paletteOf(theme);
+  dirty = true;
+}
+
+function flipTheme() {
+  chosenTheme = root.dataset.theme === "dark" ? "light" : "dark";
+  showTheme();
+}
+
+const app = new App({
+  calm: matchMedia("(prefers-reduced-motion: reduce)").matches,
+  changed: () => (dirty = true),
+});
+const lanes = new Lanes(app, box("lanes"));
+const timing = { frames: 0, steps: [], draws: [] }; // what the benchmark reads
+
+/** Everything that changes only when somebody presses something. */
+function showChanged() {
+  dirty = false;
+  showControls(app);
+  lanes.show(palette);
+  const link = app.link();
+  try {
+    if (link !== null && location.hash !== `#${link}`) history.replaceState(null, "", `#${link}`);
+  } catch {
+    // An address that cannot be changed (some embeddings) only loses the link in the address bar.
+  }
+}
+
+let before = performance.now();
+let shownStep = null;
+function beat(now) {
+  const begun = performance.now();
+  const moved = app.tick(now - before, now);
+  before = now;
+  const flown = performance.now();
+  if (dirty || moved || app.flash) {
+    const changed = dirty;
+    if (changed) showChanged();
+    lanes.draw(palette, { reach: box("show-reach").checked, links: box("show-links").checked, trails: box("show-trails").checked }, now);
+    showClock(app, tellStory(app.race, app.clock, app.intact));
+    if (changed || shownStep !== app.step) showFigures();
+    shownStep = app.step;
+  }
+  timing.frames++;
+  timing.steps.push(flown - begun);
+  timing.draws.push(performance.now() - flown);
+  if (timing.steps.length > 2000) {
+    timing.steps.splice(0, 1000);
+    timing.draws.splice(0, 1000);
+  }
+  requestAnimationFrame(beat);
+}
+
+function showFigures() {
+  const chart = box("chart"), ratio = Math.min(devicePixelRatio || 1, 3), width = chart.clientWidth, height = chart.clientHeight;
+  if (width && height) {
+    chart.width = Math.round(width * ratio);
+    chart.height = Math.round(height * ratio);
+    const context = chart.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    drawChart(context, app.race, app.clock, width, height, palette);
+  }
+  showTable(app, palette);
+}
+
+dark.addEventListener("change", showTheme);
+addEventListener("resize", () => (dirty = true));
+addEventListener("hashchange", () => {
+  if (location.hash.slice(1) !== app.link()) app.openLink(location.hash);
+});
+showTheme();
+wireControls(app, { setTheme: flipTheme });
+if (new URLSearchParams(location.search).has("embed")) root.dataset.embed = "";
+app.openLink(location.hash);
+window.phygail = { app, lanes, timing }; // for the console and for tests
+requestAnimationFrame(beat);
