@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,8 +60,15 @@ class Visit:
     def open(self, link: str = "", address: str = PAGE.as_uri()) -> Page:
         """Open the page with a link, e.g. `n=50&seed=3`."""
         self.page.goto(f"{address}#{link}" if link else address)
-        self.page.wait_for_function("window.phygail && phygail.timing.frames > 1")
+        self.until("window.phygail && phygail.timing.frames > 1")
         return self.page
+
+    def until(self, condition: str, timeout_s: float = 30.0) -> None:
+        """Wait for a condition. (`wait_for_function` needs `eval`, which the page's own policy forbids.)"""
+        end = time.monotonic() + timeout_s
+        while not self.page.evaluate(f"Boolean({condition})"):
+            assert time.monotonic() < end, f"not within {timeout_s:g} s: {condition}"
+            self.page.wait_for_timeout(30)
 
 
 @pytest.fixture

@@ -2,13 +2,13 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import test from "node:test";
-import { flyGolden } from "./fly_golden.mjs";
+import { flyCase } from "../../src/phygail/web/static/js/fly.js";
 
 const { cases } = JSON.parse(readFileSync(new URL("golden.json", import.meta.url), "utf-8"));
 
 for (const entry of cases) {
   test(`${entry.scenario.id}: ${entry.scenario.positions.length} UAVs, filter ${entry.safety ? "on" : "off"}`, () => {
-    const found = flyGolden(entry);
+    const found = flyCase(JSON.stringify({ scenarios: [entry.scenario] }), Object.keys(entry.flights), entry.safety);
     assert.equal(found.subnets, entry.subnets);
     assert.equal(found.bound, entry.bound);
     for (const [name, flight] of Object.entries(entry.flights)) {

@@ -121,7 +121,10 @@ export class App {
   tick(elapsed, now, clockOf = () => performance.now()) {
     if (this.flash && now - this.flash.begin > FLASH_MS) this.flash = null;
     if (!this.playing) return false;
-    const goal = this.clock + (Math.min(elapsed, 100) / 1000) * this.settings.speed / this.world.physics.step_s;
+    // Before the strike there is nothing to hurry: the whole swarm is shown for as long at every speed.
+    const speed = this.intact ? 1 : this.settings.speed;
+    const passed = ((Math.min(elapsed, 100) / 1000) * speed) / this.world.physics.step_s;
+    const goal = this.intact ? Math.min(0, this.clock + passed) : this.clock + passed;
     const ready = this.race.advanceTo(Math.ceil(Math.max(0, goal)), clockOf() + STEP_MS, clockOf);
     const end = this.race.done ? this.race.length : Infinity;
     // A lane that is late holds the clock: all lanes show the same moment.

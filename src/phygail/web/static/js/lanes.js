@@ -2,6 +2,7 @@
 import { rowsInDisc } from "./cases.js";
 import { between, describeLane, drawLane, makeFrame } from "./picture.js";
 import { BOUND, METHODS } from "./methods/index.js";
+import { timing } from "./timing.js";
 
 const CLICK_PX = 7; // less than this between press and release is a click
 const CLICK_REACH_PX = 24; // a click kills the nearest UAV within this
@@ -72,7 +73,7 @@ export class Lanes {
     if (card.canvas.width !== pixels) card.canvas.width = card.canvas.height = pixels;
     card.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     if (card.place?.side === side && card.place.world === this.app.world) return card.place;
-    return Object.assign(makeFrame(this.app.world, side), { world: this.app.world });
+    return Object.assign(makeFrame(this.app.world, side, 1 / ratio), { world: this.app.world });
   }
 
   label(card, { frame }, flight, won) {
@@ -98,7 +99,7 @@ export class Lanes {
       return [event.clientX - box.left, event.clientY - box.top];
     };
     canvas.addEventListener("pointerdown", (event) => {
-      if (event.button !== 0 || !card.place) return;
+      if (event.button !== 0 || !card.place || press) return;
       press = at(event);
       canvas.setPointerCapture(event.pointerId);
     });
@@ -126,7 +127,7 @@ export class Lanes {
   /** Keys of a focused picture: arrows aim, plus and minus size the disc, Enter strikes. */
   key(card, event) {
     const by = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
-    const { extent } = card.place, aim = this.aim?.lane === card ? this.aim : { x: this.app.world.center[0], y: this.app.world.center[1], radius: extent / 10 };
+    const { extent } = card.place, aim = this.aim?.lane === card ? this.aim : { x: this.app.world.center[0], y: this.app.world.center[1], radius: extent / 8 };
     if (by) this.setAim(card, [aim.x + (by[0] * extent) / 40, aim.y + (by[1] * extent) / 40], aim.radius);
     else if (event.key === "+" || event.key === "=") this.setAim(card, [aim.x, aim.y], aim.radius * 1.15);
     else if (event.key === "-") this.setAim(card, [aim.x, aim.y], aim.radius / 1.15);
@@ -161,10 +162,12 @@ export class Lanes {
     if (best >= 0) this.hit([frame.ids[best]], [[points[2 * best], points[2 * best + 1], 12]]);
   }
 
-  /** Strike. During the intro the whole swarm is shown: whoever the case takes anyway is no extra loss. */
+  /** Strike. Before the strike of the case the whole swarm is shown: whom that takes anyway is no further loss. */
   hit(ids, spots) {
-    const hit = this.app.strike(ids, spots, performance.now());
-    if (!hit.length && ids.length) this.app.say("At least two UAVs must stay alive.");
+    timing.pressed = performance.now();
+    const hit = this.app.strike(ids, spots, timing.pressed);
+    const flying = this.app.race.lanes[0].flight.frameAt(this.app.step).ids.length;
+    if (!hit.length && ids.length && flying <= 2) this.app.say("At least two UAVs must stay alive.");
   }
 }
 

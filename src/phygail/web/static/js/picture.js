@@ -3,11 +3,11 @@ import { subnetSizes } from "./links.js";
 import { addMark } from "./palette.js";
 
 const TRAIL_STEPS = 48;
-const TRAIL_STRIDE = 4;
+const TRAIL_STRIDE = 6;
 const MARGIN = 0.05; // of the map, around it
 
-/** Where a point of the map is on a canvas of `side` CSS pixels. */
-export function makeFrame(world, side) {
+/** Where a point of the map is on a canvas of `side` CSS pixels; `hair` is the width of a device pixel. */
+export function makeFrame(world, side, hair = 1) {
   const xs = [], ys = [];
   for (let k = 0; k < world.layout.length; k += 2) {
     xs.push(world.layout[k]);
@@ -21,7 +21,7 @@ export function makeFrame(world, side) {
   const extent = Math.max(right - left, bottom - top, 1), scale = (side * (1 - 2 * MARGIN)) / extent;
   const x0 = (left + right) / 2, y0 = (top + bottom) / 2;
   return {
-    scale, side, extent,
+    scale, side, extent, hair,
     x: (x) => side / 2 + (x - x0) * scale,
     y: (y) => side / 2 - (y - y0) * scale,
     toMap: (px, py) => [x0 + (px - side / 2) / scale, y0 - (py - side / 2) / scale],
@@ -150,8 +150,8 @@ function drawTrails(context, { flight, clock, frame, points, place }, groups) {
     if (old.ids !== frame.ids) break; // rows changed by a strike: trails begin there
     past.push(old.positions);
   }
-  context.lineWidth = 1.2;
-  context.globalAlpha = 0.45;
+  context.lineWidth = place.hair; // one device pixel: drawn ten times faster than anything wider
+  context.globalAlpha = 0.7;
   for (const { color, rows } of groups) {
     context.strokeStyle = color;
     context.beginPath();
@@ -174,8 +174,8 @@ function drawLinks(context, { frame, points, place, palette }, groups, one) {
     path.moveTo(place.x(points[2 * i]), place.y(points[2 * i + 1]));
     path.lineTo(place.x(points[2 * j]), place.y(points[2 * j + 1]));
   }
-  context.lineWidth = Math.max(0.7, place.side / 700);
-  context.globalAlpha = 0.55;
+  context.lineWidth = Math.max(place.hair, place.side / 900);
+  context.globalAlpha = 0.6;
   groups.forEach(({ color }, label) => {
     context.strokeStyle = color;
     context.stroke(old[label]);
@@ -201,7 +201,7 @@ function drawUavs(context, { points, place, world, palette }, groups) {
 
 /** Radius of a UAV's mark, px: grows with the picture, shrinks with the swarm. */
 function markSize(place, world) {
-  return Math.min(8, Math.max(2.2, (place.side / 34) * (6.5 / Math.sqrt(world.layout.length / 2 + 60))));
+  return Math.min(place.side / 60, Math.max(2.2, (place.side / 34) * (6.5 / Math.sqrt(world.layout.length / 2 + 60))));
 }
 
 /** The longest gap of the tree, closing from both ends as fast as two UAVs can. */
@@ -264,7 +264,7 @@ function drawAim(context, { aim, place, palette }) {
   context.lineTo(x, y + 5);
   context.stroke();
   context.fillStyle = palette.strike;
-  context.font = "600 13px system-ui, sans-serif";
+  context.font = `600 ${Math.round(Math.max(13, place.side / 32))}px system-ui, sans-serif`;
   context.textAlign = "center";
   if (aim.hits) context.fillText(`${aim.hits} UAV${aim.hits > 1 ? "s" : ""}`, x, Math.max(14, y - r - 6));
 }
