@@ -51,4 +51,5 @@ clean:
 
 .venv/full: .venv/bin/python pyproject.toml constraints.txt
 	$(INSTALL) --editable '.[learn,env,cluster,web,dev]'
+	-npm install --silent --no-audit --no-fund --prefix .venv/node axe-core@4  # checks that everybody can use the page
 	touch $@ .venv/light

@@ -30,7 +30,9 @@ def app(page: Page, what: str) -> Any:
 
 def settle(page: Page) -> None:
     """Wait until what was pressed is drawn."""
-    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))")
+    page.evaluate(
+        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
+    )
 
 
 def paused(page: Page, step: int = 0) -> None:
@@ -60,7 +62,8 @@ def drop_file(page: Page, name: str, text: str) -> None:
             const transfer = new DataTransfer();
             transfer.items.add(new File([text], name, { type: "application/json" }));
             for (const kind of ["dragenter", "dragover", "drop"]) {
-                document.body.dispatchEvent(new DragEvent(kind, { dataTransfer: transfer, bubbles: true, cancelable: true }));
+                const how = { dataTransfer: transfer, bubbles: true, cancelable: true };
+                document.body.dispatchEvent(new DragEvent(kind, how));
             }
         }""",
         [name, text],
