@@ -1,5 +1,6 @@
 // The lanes on the page: a card with a canvas each, and the pointer and keys that strike.
 import { rowsInDisc } from "./cases.js";
+import { StillLayer } from "./layers.js";
 import { between, describeLane, drawLane, makeFrame } from "./picture.js";
 import { BOUND, METHODS } from "./methods/index.js";
 import { timing } from "./timing.js";
@@ -42,7 +43,7 @@ export class Lanes {
     element.innerHTML = `<header><h2><svg viewBox="0 0 34 12" aria-hidden="true"><path d="M1 6h32" fill="none" stroke-width="3"/></svg></h2><span class="state"></span></header><canvas tabindex="0" role="application"></canvas>`;
     element.querySelector("h2").append(METHODS[name].title);
     const canvas = element.querySelector("canvas");
-    const card = { name, element, canvas, context: canvas.getContext("2d"), state: element.querySelector(".state"), line: element.querySelector("path"), label: "" };
+    const card = { name, element, canvas, context: canvas.getContext("2d"), state: element.querySelector(".state"), line: element.querySelector("path"), still: new StillLayer() };
     this.listen(card);
     return card;
   }
@@ -56,7 +57,7 @@ export class Lanes {
       const { flight } = app.race.lanes[k];
       card.place = this.fit(card);
       const scene = app.intact ? wholeScene(app) : { ...between(flight, app.clock), intact: false };
-      Object.assign(scene, { flight, clock: app.clock, world: app.world, place: card.place, show, palette });
+      Object.assign(scene, { flight, clock: app.clock, world: app.world, place: card.place, show, palette, still: card.still });
       scene.bound = card.name === BOUND && !app.intact ? flight.bound : null;
       scene.flash = app.flashShare(now);
       scene.aim = this.aim && (this.aim.lane === card || card.name !== BOUND) ? { ...this.aim, hits: this.aim.lane === card ? this.aim.ids.length : 0 } : null;

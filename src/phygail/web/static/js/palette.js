@@ -12,16 +12,25 @@ const INKS = {
 const LANE_COLORS = { light: ["#0067a5", "#c4420f", "#6b3fa0", "#3d4a57"], dark: ["#62b0f0", "#ff9d5c", "#c39bf5", "#c5cfd9"] };
 const LANE_DASHES = [[], [7, 4], [2, 4], [10, 3, 2, 3]];
 const SHAPES = 4;
+const TINT = 0.14;
 
 /** Everything with a color, for "light" or "dark". */
 export function paletteOf(theme) {
-  const colors = SUBNET_COLORS[theme];
+  const colors = SUBNET_COLORS[theme], tints = colors.map((color) => mix(color, INKS[theme].map));
   return {
     ...INKS[theme],
+    oneTint: mix(INKS[theme].one, INKS[theme].map),
     /** Color and shape of the subnet of this rank (0: the largest). */
-    subnet: (rank) => ({ color: colors[rank % colors.length], shape: rank % SHAPES }),
+    subnet: (rank) => ({ color: colors[rank % colors.length], tint: tints[rank % colors.length], shape: rank % SHAPES }),
     lane: (place) => ({ color: LANE_COLORS[theme][place % 4], dash: LANE_DASHES[place % 4] }),
   };
+}
+
+/** A faint form of a color on the ground of the map: opaque, so that discs that overlap stay one area. */
+function mix(color, ground) {
+  const part = (text, k) => parseInt(text.slice(1 + 2 * k, 3 + 2 * k), 16);
+  const parts = [0, 1, 2].map((k) => Math.round(TINT * part(color, k) + (1 - TINT) * part(ground, k)));
+  return `rgb(${parts.join(" ")})`;
 }
 
 /** Add a UAV's mark of radius r at (x, y) to a path: disc, square, triangle or diamond, of equal area. */

@@ -48,15 +48,20 @@ export function subnetRanks(frame) {
   return ranks;
 }
 
-/** Draw one lane. `scene`: {frame, points, flight, clock, world, place, show, palette, bound, aim, flash}. */
+/** Draw one lane. `scene`: {frame, points, flight, clock, world, place, show, palette, still, bound, aim, flash}. */
 export function drawLane(context, scene) {
   const { place, palette, frame } = scene;
   context.clearRect(0, 0, place.side, place.side);
   const one = frame.links.count === 1;
-  const groups = one ? [{ color: palette.one, shape: 0, rows: [...frame.ids.keys()] }] : groupRows(frame, palette);
-  drawGround(context, scene);
+  const groups = one ? [{ color: palette.one, tint: palette.oneTint, shape: 0, rows: [...frame.ids.keys()] }] : groupRows(frame, palette);
+  const lost = scene.intact ? [] : lostPlaces(scene.flight, scene.clock, scene.world);
+  const key = [scene.world, palette, scene.flight.frames[0], scene.flight.events, lost.length];
+  const ground = scene.still.show(key, place, (layer) => {
+    drawGround(layer, scene);
+    drawLost(layer, scene, lost);
+  });
   if (scene.show.reach) drawReach(context, scene, groups);
-  drawLost(context, scene);
+  context.drawImage(ground, 0, 0, place.side, place.side);
   if (scene.show.trails) drawTrails(context, scene, groups);
   if (scene.show.links) drawLinks(context, scene, groups, one);
   drawUavs(context, scene, groups);
@@ -90,30 +95,25 @@ function drawGround(context, { world, place, palette }) {
   context.stroke();
 }
 
-/** Discs of half the radio range: two of them touch where two UAVs have a link. */
+/** Discs of half the radio range: two of them touch where two UAVs have a link. Filled one by one: that is fast. */
 function drawReach(context, { points, world, place }, groups) {
   const r = (world.physics.range_m / 2) * place.scale;
-  context.globalAlpha = 0.13;
-  for (const { color, rows } of groups) {
-    context.beginPath();
+  for (const { tint, rows } of groups) {
+    context.fillStyle = tint;
     for (const row of rows) {
-      const x = place.x(points[2 * row]), y = place.y(points[2 * row + 1]);
-      context.moveTo(x + r, y);
-      context.arc(x, y, r, 0, 2 * Math.PI);
+      context.beginPath();
+      context.arc(place.x(points[2 * row]), place.y(points[2 * row + 1]), r, 0, 2 * Math.PI);
+      context.fill();
     }
-    context.fillStyle = color;
-    context.fill();
   }
-  context.globalAlpha = 1;
 }
 
-function drawLost(context, { flight, clock, world, place, palette, intact }) {
-  if (intact) return;
+function drawLost(context, { world, place, palette }, lost) {
   const arm = markSize(place, world) * 0.75;
   context.strokeStyle = palette.lost;
   context.lineWidth = 1.3;
   context.beginPath();
-  for (const [x, y] of lostPlaces(flight, clock, world)) {
+  for (const [x, y] of lost) {
     const px = place.x(x), py = place.y(y);
     context.moveTo(px - arm, py - arm);
     context.lineTo(px + arm, py + arm);
@@ -166,36 +166,45 @@ function drawTrails(context, { flight, clock, frame, points, place }, groups) {
 
 function drawLinks(context, { frame, points, place, palette }, groups, one) {
   const { pairs, subnet } = frame.links, { origin } = frame.leg;
-  const old = groups.map(() => new Path2D()), fresh = new Path2D();
+  const thin = groups.map(() => new Path2D()), fresh = [];
   for (let k = 0; k < pairs.length; k += 2) {
     const i = pairs[k], j = pairs[k + 1];
-    const made = origin.get(frame.ids[i]) !== origin.get(frame.ids[j]);
-    const path = made ? fresh : old[one ? 0 : subnet[i]];
-    path.moveTo(place.x(points[2 * i]), place.y(points[2 * i + 1]));
-    path.lineTo(place.x(points[2 * j]), place.y(points[2 * j + 1]));
+    const ends = [place.x(points[2 * i]), place.y(points[2 * i + 1]), place.x(points[2 * j]), place.y(points[2 * j + 1])];
+    if (origin.get(frame.ids[i]) !== origin.get(frame.ids[j])) fresh.push(ends);
+    else {
+      thin[one ? 0 : subnet[i]].moveTo(ends[0], ends[1]);
+      thin[one ? 0 : subnet[i]].lineTo(ends[2], ends[3]);
+    }
   }
-  context.lineWidth = Math.max(place.hair, place.side / 900);
-  context.globalAlpha = 0.6;
+  // One device pixel is drawn forty times faster than two; large pictures of small swarms can afford more.
+  context.lineWidth = frame.ids.length > 150 ? place.hair : Math.max(place.hair, place.side / 700);
+  context.globalAlpha = 0.7;
   groups.forEach(({ color }, label) => {
     context.strokeStyle = color;
-    context.stroke(old[label]);
+    context.stroke(thin[label]);
   });
   context.globalAlpha = 1;
   context.strokeStyle = palette.ink;
   context.lineWidth = Math.max(2, place.side / 240);
-  context.stroke(fresh);
+  for (const [x1, y1, x2, y2] of fresh) {
+    context.beginPath();
+    context.moveTo(x1, y1);
+    context.lineTo(x2, y2);
+    context.stroke();
+  }
 }
 
 function drawUavs(context, { points, place, world, palette }, groups) {
   const r = markSize(place, world);
   for (const { color, shape, rows } of groups) {
-    const path = new Path2D();
-    for (const row of rows) addMark(path, shape, place.x(points[2 * row]), place.y(points[2 * row + 1]), r);
-    context.lineWidth = 1.5;
-    context.strokeStyle = palette.map;
-    context.stroke(path);
-    context.fillStyle = color;
-    context.fill(path);
+    for (const [style, size] of [[palette.map, r + 1.2], [color, r]]) {
+      context.fillStyle = style;
+      for (const row of rows) {
+        context.beginPath();
+        addMark(context, shape, place.x(points[2 * row]), place.y(points[2 * row + 1]), size);
+        context.fill();
+      }
+    }
   }
 }
 
