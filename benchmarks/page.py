@@ -17,7 +17,7 @@ LINK = "n=500&lost=0.5&seed=2&speed=1"
 WARM_MS, WATCH_MS = 1500, 3000
 STRIKES = 5
 RUNS = 3  # the best of them counts: what the page can do when nothing else runs
-PAIRS = ("sidr.center-fly",)
+PAIRS = ("sidr,center-fly",)
 CHROMIUM = os.environ.get("PHYGAIL_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
 
@@ -42,7 +42,7 @@ LIMITS = PageSpeed(frames_per_s=30.0, step_p95_ms=16.0, strike_ms=50.0, first_pa
 
 
 def measure_page(browser: Browser, methods: str) -> PageSpeed:
-    """Open the page once and watch it. `methods`: as in a link, e.g. `sidr.center-fly`."""
+    """Open the page once and watch it. `methods`: as in a link, e.g. `sidr,center-fly`."""
     page = browser.new_context(viewport={"width": 1280, "height": 900}).new_page()
     page.goto(f"{PAGE.as_uri()}#{LINK}&race={methods}")
     page.wait_for_timeout(WARM_MS)

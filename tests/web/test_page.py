@@ -297,7 +297,7 @@ def test_the_theme_follows_the_system_and_the_button(visit):
 
 
 def test_the_bound_is_a_lane_of_its_own(visit):
-    page = visit.open(f"{SMALL}&race=sidr.bound")
+    page = visit.open(f"{SMALL}&race=sidr,bound")
     page.evaluate("phygail.app.race.advanceTo(5000); phygail.app.seek(5000)")
     settle(page)
     bound = app(page, "race.bound.steps")
@@ -348,7 +348,7 @@ def test_a_saved_case_is_the_same_in_python_and_when_dropped(visit, tmp_path):
 
 @pytest.mark.parametrize("visit", [{"permissions": ["clipboard-read", "clipboard-write"]}], indirect=True)
 def test_the_copied_command_names_file_methods_and_filter(visit):
-    page = visit.open(f"{SMALL}&race=sidr.center-fly.bound&safety=on")
+    page = visit.open(f"{SMALL}&race=sidr,center-fly,bound&safety=on")
     page.click("#copy-command")
     page.wait_for_selector("#message code")
     command = page.evaluate("navigator.clipboard.readText()")
@@ -423,7 +423,7 @@ def test_who_wants_no_motion_is_not_moved(visit):
 
 @pytest.mark.parametrize("width", [360, 1280, 3840])
 def test_nothing_is_cut_off_at_any_width(visit, width):
-    page = visit.open(f"{SMALL}&race=sidr.center-fly.bound")
+    page = visit.open(f"{SMALL}&race=sidr,center-fly,bound")
     page.set_viewport_size({"width": width, "height": width * 9 // 16 if width > 400 else 740})
     settle(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

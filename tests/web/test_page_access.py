@@ -31,7 +31,7 @@ def axe() -> str:
     ids=lambda options: f"{options['color_scheme']}-{options['viewport']['width']}",
 )
 def test_axe_finds_no_serious_violation(visit, axe):
-    page = visit.open("n=60&lost=0.5&seed=3&race=sidr.center-fly.bound")
+    page = visit.open("n=60&lost=0.5&seed=3&race=sidr,center-fly,bound")
     page.evaluate("phygail.app.race.advanceTo(5000); phygail.app.seek(5000); phygail.app.say('Refused.', true)")
     page.locator("summary").click()
     page.add_script_tag(content=axe)

@@ -23,6 +23,7 @@ from phygail.cli.play import Play
 from phygail.cli.recover import Recover
 from phygail.cli.reproduce import Reproduce
 from phygail.cli.scenarios import Scenarios
+from phygail.cli.serve import Serve
 from phygail.cli.train import Train
 from phygail.cli.train_evolve import TrainEvolve
 from phygail.cli.train_phygail import TrainPhygail
@@ -57,6 +58,7 @@ COMMANDS: dict[str, type[Command]] = {
     "export": Export,
     "methods": Methods,
     "play": Play,
+    "serve": Serve,
 }
 
 

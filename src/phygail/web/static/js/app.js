@@ -9,9 +9,10 @@ const FLASH_MS = 500;
 
 /** Settings, race and clock. `changed` is called when the controls must be shown afresh. */
 export class App {
-  constructor({ calm = false, changed = () => {} } = {}) {
+  constructor({ calm = false, changed = () => {}, server = null } = {}) {
     this.calm = calm; // the user wants no motion that was not asked for
     this.changed = changed;
+    this.server = server;
     this.settings = { ...DEFAULTS };
     this.world = null;
     this.fromFile = false;
@@ -44,7 +45,8 @@ export class App {
 
   begin(world, hits) {
     this.world = world;
-    this.race = new Race(world, this.settings.methods, this.settings.safety, hits);
+    this.race?.close();
+    this.race = new Race(world, this.settings.methods, this.settings.safety, hits, this.server);
     this.rewind();
   }
 
@@ -64,7 +66,8 @@ export class App {
 
   setSafety(on) {
     this.settings.safety = on;
-    this.race = new Race(this.world, this.settings.methods, on, this.race.events);
+    this.race.close();
+    this.race = new Race(this.world, this.settings.methods, on, this.race.events, this.server);
     this.rewind();
   }
 

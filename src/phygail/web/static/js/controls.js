@@ -83,7 +83,10 @@ function wireRace(app) {
   for (const [name, { title, note }] of Object.entries(METHODS)) {
     const label = document.createElement("label");
     label.className = "check";
-    label.innerHTML = `<input type="checkbox" value="${name}"><span>${title}<small>${note}</small></span>`;
+    label.innerHTML = `<input type="checkbox"><span><small></small></span>`;
+    label.querySelector("input").value = name;
+    label.querySelector("span").prepend(title);
+    label.querySelector("small").textContent = note;
     box.append(label);
   }
   box.addEventListener("change", () => {
@@ -117,7 +120,7 @@ function wireShare(app) {
     app.say(`Saved as ${fileName(app)}.${laterNote(app)}`);
   });
   byId("copy-command").addEventListener("click", () => {
-    const names = app.settings.methods.filter((name) => name !== BOUND).map((name) => DATA.commands[name]);
+    const names = app.settings.methods.filter((name) => name !== BOUND).map((name) => DATA.commands[name] ?? name);
     const methods = names.length ? ` --methods ${names.join(",")}` : "";
     const command = `phygail recover --scenarios ${fileName(app)}${methods}${app.settings.safety ? " --safety on" : ""}`;
     copy(app, command, `Copied. Save the case beside it.${laterNote(app)}`, command);

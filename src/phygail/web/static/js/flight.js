@@ -136,12 +136,8 @@ export class Flight {
     const { physics } = this.world;
     const { positions, velocities } = stepWorld(now.positions, commands, physics, this.safety);
     const links = findLinks(positions, physics);
-    const touching = new Set();
-    for (let k = 0; k < now.links.contacts.length; k += 2) touching.add(now.links.contacts[k] * 1e4 + now.links.contacts[k + 1]);
-    let { contacts, distance } = now;
-    for (let k = 0; k < links.contacts.length; k += 2) {
-      if (!touching.has(links.contacts[k] * 1e4 + links.contacts[k + 1])) contacts++;
-    }
+    const contacts = now.contacts + newContacts(now.links.contacts, links.contacts);
+    let { distance } = now;
     for (let k = 0; k < velocities.length; k += 2) distance += hypot(velocities[k], velocities[k + 1]) * physics.step_s;
     return { ids: now.ids, positions, leg: now.leg, links, contacts, distance, struck: [] };
   }
@@ -160,6 +156,15 @@ export class Flight {
       ...links,
     };
   }
+}
+
+/** How many pairs of `after` (flat) were not in contact in `before`. */
+export function newContacts(before, after) {
+  const touching = new Set();
+  for (let k = 0; k < before.length; k += 2) touching.add(before[k] * 1e4 + before[k + 1]);
+  let count = 0;
+  for (let k = 0; k < after.length; k += 2) if (!touching.has(after[k] * 1e4 + after[k + 1])) count++;
+  return count;
 }
 
 /** Per UAV number, the subnet it was in right after the strike; subnets by falling size, so that 0 is the largest. */

@@ -84,6 +84,8 @@ export class Lanes {
     else if (card.name === BOUND) text = app.clock >= flight.finish ? `<b>${(flight.finish * seconds).toFixed(1)} s</b>` : `gap ${Math.round(flight.bound.length)} m`;
     else if (frame.links.count === 1) text = flight.finish !== null && app.clock >= flight.finish ? `<b>one network · ${(flight.finish * seconds).toFixed(1)} s</b>` : "<b>one network</b>";
     else text = flight.done && app.clock >= flight.step ? "out of time" : `${frame.links.count} subnets`;
+    if (flight.trouble && !app.intact) text = escapeText(flight.trouble);
+    else if (flight.remote && !flight.done && app.clock >= flight.step && !app.intact) text += " · waiting";
     if (card.state.innerHTML !== text) {
       card.state.innerHTML = text;
       const what = card.name === BOUND ? "Lower bound: the longest gap that must be closed" : describeLane(METHODS[card.name].title, frame, app.clock, seconds);
@@ -179,4 +181,8 @@ function wholeScene(app) {
     app.race.whole = app.race.start("center-fly").frame({ origin: new Map(ids.map((id) => [id, 0])) }, ids, app.world.layout, ids);
   }
   return { frame: app.race.whole, points: app.world.layout, intact: true };
+}
+
+function escapeText(text) {
+  return Object.assign(document.createElement("span"), { textContent: text.slice(0, 60) }).innerHTML;
 }

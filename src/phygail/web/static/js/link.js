@@ -38,7 +38,7 @@ export function readLink(hash) {
 export function writeLink(settings) {
   const parts = [
     ["layout", settings.source], ["n", settings.n], ["seed", settings.seed], ["lost", settings.lost],
-    ["hit", writeHits(settings.hits)], ["race", settings.methods.join(".")],
+    ["hit", writeHits(settings.hits)], ["race", settings.methods.join(",")],
     ["safety", settings.safety ? "on" : "off"], ["speed", settings.speed],
   ];
   return parts.filter(([, value]) => value !== "").map(([key, value]) => `${key}=${value}`).join("&");
@@ -62,7 +62,7 @@ function readHits(text, n) {
 }
 
 function readMethods(text) {
-  const names = [...new Set(text.split("."))].filter((name) => Object.hasOwn(METHODS, name));
+  const names = [...new Set(text.split(","))].filter((name) => Object.hasOwn(METHODS, name));
   return names.length ? names.slice(0, MOST_LANES) : undefined;
 }
 

@@ -1,6 +1,9 @@
 // Starts the page: puts the app, the lanes and the controls together and keeps them on one beat.
 import { App } from "./app.js";
 import { drawChart } from "./chart.js";
+import { addRemoteMethod } from "./methods/index.js";
+import { RaceServer } from "./remote.js";
+import { wireRuns } from "./runs.js";
 import { showClock, showControls, showTable, wireControls } from "./controls.js";
 import { Lanes } from "./lanes.js";
 import { paletteOf } from "./palette.js";
@@ -31,6 +34,12 @@ const app = new App({
   calm: matchMedia("(prefers-reduced-motion: reduce)").matches,
   changed: () => (dirty = true),
 });
+const offer = JSON.parse(document.querySelector('meta[name="phygail-server"]')?.content ?? "null");
+if (offer) {
+  for (const [name, note] of Object.entries(offer.methods)) addRemoteMethod(name, note);
+  const address = location.href.split(/[?#]/)[0].replace(/^http/, "ws");
+  app.server = new RaceServer(`${address}race`, { changed: () => (dirty = true), say: (text, bad) => app.say(text, bad) });
+}
 const lanes = new Lanes(app, box("lanes"));
 
 /** Everything that changes only when somebody presses something. */
@@ -88,6 +97,7 @@ addEventListener("hashchange", () => {
 });
 showTheme();
 wireControls(app, { setTheme: flipTheme });
+if (offer?.runs) wireRuns(app, box("runs"));
 if (new URLSearchParams(location.search).has("embed")) root.dataset.embed = "";
 app.openLink(location.hash);
 window.phygail = { app, lanes, timing, flyCase }; // for the console and for tests

@@ -1,13 +1,15 @@
 // Several methods on one case and one clock.
 import { checkStrike } from "./cases.js";
 import { Flight } from "./flight.js";
+import { RemoteFlight } from "./remote.js";
 import { lowerBound } from "./tree.js";
 import { BOUND, METHODS } from "./methods/index.js";
 
 export class Race {
   /** @param events strikes by hand, [{step, ids}]: all lanes lose the same UAVs at the same step. */
-  constructor(world, names, safety, events = []) {
+  constructor(world, names, safety, events = [], server = null) {
     this.world = world;
+    this.server = server; // flies what a browser cannot
     this.safety = safety;
     this.events = events;
     this.lanes = [];
@@ -17,12 +19,16 @@ export class Race {
   /** Fly these methods; lanes that are there already stay as they are. */
   setLanes(names) {
     const old = new Map(this.lanes.map((lane) => [lane.name, lane]));
+    const gone = this.lanes.filter((lane) => lane.flight.remote && !names.includes(lane.name));
     this.lanes = names.map((name) => old.get(name) ?? { name, flight: this.start(name) });
+    gone.forEach((lane) => this.server.drop(lane.flight));
+    this.server?.fly(this.lanes.filter((lane) => lane.flight.remote && !lane.flight.ended && !old.has(lane.name)).map((lane) => lane.flight));
     this.bound = lowerBound(this.firstFrame().positions, this.world.physics);
   }
 
   start(name) {
-    const { rule } = METHODS[name];
+    const { rule, remote } = METHODS[name];
+    if (remote) return new RemoteFlight(this.world, name, this.safety, this.events);
     return rule ? new Flight(this.world, rule, this.safety, this.events) : new BoundLane(this);
   }
 
@@ -41,14 +47,20 @@ export class Race {
     return this.lanes.every((lane) => lane.flight.done);
   }
 
+  /** Nobody looks at this race any more. */
+  close() {
+    for (const { flight } of this.lanes) if (flight.remote) this.server.drop(flight);
+  }
+
   /** Fly every lane up to `step`, the hindmost first, until `deadline` (ms); true if all are there. */
   advanceTo(step, deadline = Infinity, now = () => performance.now()) {
     for (;;) {
-      let behind = null;
+      let behind = null, waiting = false;
       for (const { flight } of this.lanes) {
-        if (!flight.done && flight.step < step && (!behind || flight.step < behind.step)) behind = flight;
+        if (flight.remote) waiting ||= !flight.done && flight.step < step;
+        else if (!flight.done && flight.step < step && (!behind || flight.step < behind.step)) behind = flight;
       }
-      if (!behind) return true;
+      if (!behind) return !waiting;
       if (now() > deadline) return false;
       behind.advance();
     }

@@ -4,8 +4,14 @@ import { sidr } from "./sidr.js";
 
 export const BOUND = "bound";
 
-export const METHODS = Object.freeze({
+/** By name: title and note for readers; `rule`, or `remote` where a server flies the method. */
+export const METHODS = {
   sidr: { title: "SIDR", note: "every subnet flies as a block to the center (Chen et al. 2020)", rule: sidr },
   "center-fly": { title: "center-fly", note: "everybody flies straight to the center", rule: centerFly },
   [BOUND]: { title: "lower bound", note: "no method, whatever it knows, can be faster", rule: null },
-});
+};
+
+/** Add a method that a server flies. */
+export function addRemoteMethod(name, note) {
+  if (!Object.hasOwn(METHODS, name)) METHODS[name] = { title: name, note: `${note} (on the server)`, rule: null, remote: true };
+}
