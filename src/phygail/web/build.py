@@ -17,10 +17,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from phygail import __version__
 from phygail.config import InputError
 from phygail.files import write_text
+from phygail.models.gate_runtime import KIND, VERSION
 from phygail.swarm.layouts import find_layout
+from phygail.tensors import bundled, read_weights
 from phygail.web.names import PAGE_METHODS
 
 HERE = Path(__file__).parent
@@ -36,9 +40,25 @@ _TOP_NAME = re.compile(r"^(?:async )?(?:function\*?|class|const|let) (\w+)", re.
 
 
 def page_data() -> dict[str, Any]:
-    """What the page carries besides code: the paper's layouts and the names of the methods in Python."""
+    """What the page carries besides code: the paper's layouts, weights, and the names of the methods in Python."""
     layouts = {f"paper-{n}": find_layout(f"paper-{n}").positions.ravel().tolist() for n in PAPER_SIZES}
-    return {"version": __version__, "commands": PAGE_METHODS, "layouts": layouts}
+    return {"version": __version__, "commands": PAGE_METHODS, "gates": gate_data(), "layouts": layouts}
+
+
+def gate_data() -> dict[str, Any]:
+    """The gates of reach-evolved: how it sees the lost, and both networks with every weight in single precision."""
+    weights, config = read_weights(bundled(PAGE_METHODS["reach-evolved"]), KIND, VERSION)
+
+    def network(name: str) -> dict[str, Any]:
+        parts = {"w1": f"{name}1", "b1": f"{name}1.bias", "w2": f"{name}2", "b2": f"{name}2.bias"}
+        return {key: _short(weights[tensor]) for key, tensor in parts.items()}
+
+    return {"belief": config["belief"], "edge": network("edge"), "anchor": network("anchor")}
+
+
+def _short(array: np.ndarray) -> Any:
+    """Nested lists of the shortest decimals that are the same numbers in single precision."""
+    return [_short(row) for row in array] if array.ndim else float(str(np.float32(array)))
 
 
 def data_module() -> str:

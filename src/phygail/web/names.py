@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 PAGE_METHODS: Final[dict[str, str]] = {
+    "reach-evolved": "phygail",
+    "reach": "reach",
     "sidr": "sidr",
     "center-fly": "center-fly",
 }

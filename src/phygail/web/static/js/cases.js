@@ -1,7 +1,7 @@
 // Cases: who stands where and who is lost. Drawn from the page's own seeds; the same link gives the same case.
 import { Random, hypot } from "./numbers.js";
 import { findLinks, nearPairs } from "./links.js";
-import { PHYSICS, budgetFor, widthFor } from "./world.js";
+import { PHYSICS, budgetFor, farthestFrom, widthFor } from "./world.js";
 import { DATA } from "./data.js";
 
 export const LEAST_UAVS = 20;
@@ -27,12 +27,13 @@ export const SOURCES = Object.freeze({
 export function drawCase({ source, n, seed, damage }) {
   const ground = makeLayout(source, n, new Random(seed * 1009 + n));
   const uavs = ground.layout.length / 2;
+  const damaged = drawDamage(ground.layout, damage, new Random(seed * 2003 + n + 7));
   return {
     id: `page-${source === "random" ? "" : `${source}-`}n${uavs}-s${seed}`,
     ...ground,
     physics: PHYSICS,
-    budget: budgetFor(ground.width),
-    damaged: drawDamage(ground.layout, damage, new Random(seed * 2003 + n + 7)),
+    budget: budgetFor(ground.width, PHYSICS, farthestFrom(ground.center, ground.layout)),
+    damaged,
   };
 }
 

@@ -150,6 +150,7 @@ export class Flight {
       center: this.world.center,
       width: this.world.width,
       step: step - leg.begin,
+      budget: this.world.budget + leg.since - leg.begin,
       roster: leg.roster,
       members: Int32Array.from(frame.ids, (id) => place.get(id)),
       positions: frame.positions,

@@ -2,14 +2,14 @@
 import { hypot } from "./numbers.js";
 import { nearPairs } from "./links.js";
 
-const IN_HAND_M = 1e-3; // UAVs keep this more than the contact distance
+const IN_HAND = 1e-4; // share of the contact distance that UAVs keep more
 const ROUNDING = 1e-12; // share of v_max by which a half-plane may be violated
 const MOST_ROUNDS = 64;
 const SHRINK = 1 - 2 ** -50;
 
 /** The velocities (flat, m/s) nearest to `velocities` that keep every UAV in its cell. */
 export function filterVelocities(positions, velocities, physics) {
-  const reach = physics.contact_m + IN_HAND_M + 2 * physics.speed_mps * physics.step_s;
+  const reach = keptDistance(physics) + 2 * (physics.speed_mps * physics.step_s);
   const near = nearPairs(positions, reach);
   const slack = ROUNDING * physics.speed_mps;
   const planes = halfPlanes(positions, near, physics);
@@ -40,6 +40,11 @@ export function filterVelocities(positions, velocities, physics) {
   return safe;
 }
 
+/** The distance that the filter keeps: 10.001 m for a contact distance of 10 m. */
+function keptDistance(physics) {
+  return physics.contact_m + IN_HAND * physics.contact_m;
+}
+
 /** n.v <= limit for each of the two UAVs of every near pair: first all lower rows, then all upper ones. */
 function halfPlanes(positions, near, physics) {
   const lower = [], upper = [];
@@ -47,7 +52,7 @@ function halfPlanes(positions, near, physics) {
     const i = near.pairs[2 * k], j = near.pairs[2 * k + 1], d = near.lengths[k];
     if (!(d > 0)) continue; // coincident UAVs cannot come closer than they are
     const nx = (positions[2 * j] - positions[2 * i]) / d, ny = (positions[2 * j + 1] - positions[2 * i + 1]) / d;
-    const limit = Math.max(0, (d - (physics.contact_m + IN_HAND_M)) / 2) / physics.step_s;
+    const limit = Math.max(0, (d - keptDistance(physics)) / 2) / physics.step_s;
     lower.push({ owner: i, nx, ny, limit });
     upper.push({ owner: j, nx: -nx, ny: -ny, limit });
   }

@@ -1,5 +1,6 @@
 // Scenario files (docs/formats.md): written for `phygail recover --scenarios FILE`, read when dropped onto the page.
-import { PHYSICS, budgetFor } from "./world.js";
+import { withoutRows } from "./cases.js";
+import { PHYSICS, budgetFor, farthestFrom } from "./world.js";
 
 export const MOST_IN_FILE = 1000; // UAVs that the page flies from a file
 const LARGEST_COORDINATE_M = 1e7;
@@ -17,8 +18,7 @@ export function writeScenario(world, damaged) {
   const { range_m, speed_mps, step_s, contact_m } = world.physics;
   const entry = { id: world.id, width: world.width, center: [...world.center], positions: points, damaged: [...damaged] };
   if (world.boxed) delete entry.width; // it came without a map: readers take the bounding box again
-  Object.assign(entry, { range_m, speed_mps, step_s, budget_steps: world.budget });
-  if (contact_m !== PHYSICS.contact_m) entry.contact_m = contact_m;
+  Object.assign(entry, { range_m, speed_mps, step_s, contact_m, budget_steps: world.budget });
   return `{"scenarios": [\n${JSON.stringify(entry)}\n]}\n`;
 }
 
@@ -45,9 +45,9 @@ function checkEntry(entry) {
   const physics = {};
   for (const [key, usual] of Object.entries(PHYSICS)) physics[key] = positive(key, entry[key] ?? usual);
   const { width, center, boxed } = checkMap(entry, layout);
-  const budget = entry.budget_steps ?? budgetFor(width);
-  if (!Number.isInteger(budget) || budget < 1) throw new CaseError(`budget_steps ${shown(budget)}: give a whole number, at least 1`);
   const damaged = checkDamaged(entry.damaged, layout.length / 2);
+  const budget = entry.budget_steps ?? budgetFor(width, physics, farthestFrom(center, withoutRows(layout, damaged)));
+  if (!Number.isInteger(budget) || budget < 1) throw new CaseError(`budget_steps ${shown(budget)}: give a whole number, at least 1`);
   return { id: entry.id.slice(0, 80), layout, width, center, boxed, physics: Object.freeze(physics), budget, damaged };
 }
 

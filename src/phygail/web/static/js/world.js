@@ -6,7 +6,8 @@ import { filterVelocities } from "./safety.js";
 export const PHYSICS = Object.freeze({ range_m: 120, speed_mps: 10, step_s: 0.1, contact_m: 10 });
 
 const PAPER_WIDTHS_M = [[20, 320], [50, 500], [100, 750], [200, 1000], [500, 1600]];
-const BUDGET_STEPS_PER_M = 0.8;
+const BUDGET_WIDTHS = 0.8; // the way flown at full speed, in widths of the map
+const PAPER_RANGE_M = 120; // lengths of the rules are chosen for it
 
 // Scaling to exactly v_max can land one rounding above it; this keeps the norm at or below the limit.
 export const JUST_BELOW = 1 - 2 ** -50;
@@ -18,9 +19,27 @@ export function widthFor(n) {
   return width * Math.sqrt(n / size);
 }
 
-/** T_max: steps after which a flight that is still split has failed. */
-export function budgetFor(width) {
-  return Math.max(1, Math.floor(BUDGET_STEPS_PER_M * width + 1e-9));
+/** What a length chosen at the paper's radio is multiplied by. */
+export function unitOf(physics) {
+  return physics.range_m / PAPER_RANGE_M;
+}
+
+/** The farthest a UAV can fly in one step, m. */
+export function strideOf(physics) {
+  return physics.speed_mps * physics.step_s;
+}
+
+/** T_max: steps after which a flight that is still split has failed; enough for the farthest to reach the center. */
+export function budgetFor(width, physics = PHYSICS, farthest = 0) {
+  const across = Math.floor((BUDGET_WIDTHS * width) / strideOf(physics) + 1e-9);
+  return Math.max(1, across, Math.ceil(farthest / strideOf(physics) - 1e-9));
+}
+
+/** How far from the center the farthest point (flat) is. */
+export function farthestFrom(center, points) {
+  let far = 0;
+  for (let k = 0; k < points.length; k += 2) far = Math.max(far, hypot(points[k] - center[0], points[k + 1] - center[1]));
+  return far;
 }
 
 /** Velocities (flat, m/s) scaled onto the speed disc; what is no number becomes zero. */
