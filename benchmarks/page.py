@@ -17,7 +17,7 @@ LINK = "n=500&lost=0.5&seed=2&speed=1"
 WARM_MS, WATCH_MS = 1500, 3000
 STRIKES = 5
 RUNS = 3  # the best of them counts: what the page can do when nothing else runs
-PAIRS = ("sidr,center-fly",)
+PAIRS = ("sidr,center-fly", "reach-evolved,reach")
 CHROMIUM = os.environ.get("PHYGAIL_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
 
 

@@ -14,7 +14,7 @@ from phygail.web.names import PAGE_METHODS
 HERE = Path(__file__).parent
 REMEDY = "after a change of a rule or its weights run python -m phygail.web.golden tests/web/golden.json"
 ENTRIES = load_golden(HERE / "golden.json")
-FLOWN_AGAIN = 200  # UAVs: larger cases are left to the one who regenerates
+FLOWN_AGAIN = 120  # UAVs: larger cases are left to the one who regenerates
 
 
 def test_the_golden_cases_are_those_of_the_seed():

@@ -71,7 +71,7 @@ def test_the_picture_is_told_in_words(visit):
     page.evaluate("phygail.app.seek(0)")
     page.wait_for_timeout(100)
     label = page.locator(".lane canvas").first.get_attribute("aria-label")
-    assert label.startswith("SIDR: 30 UAVs flying, ")
+    assert label.startswith("reach-evolved: 30 UAVs flying, ")
     assert " subnets, the largest of " in label
 
 
