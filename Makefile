@@ -50,5 +50,6 @@ clean:
 	touch $@
 
 .venv/full: .venv/bin/python pyproject.toml constraints.txt
-	$(INSTALL) --editable '.[learn,env,cluster,dev]'
+	$(INSTALL) --editable '.[learn,env,cluster,web,dev]'
+	-npm install --silent --no-audit --no-fund --prefix .venv/node axe-core@4  # checks that everybody can use the page
 	touch $@ .venv/light

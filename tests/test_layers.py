@@ -21,6 +21,7 @@ FLOORS = (
     ("training",),
     ("evaluation",),
     ("envs",),
+    ("web",),
     ("cli", "__main__", "__init__"),  # __init__: the front door, which opens rooms when they are asked for
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

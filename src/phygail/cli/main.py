@@ -20,9 +20,11 @@ from phygail.cli.experts import Experts
 from phygail.cli.export import Export
 from phygail.cli.inspect import Inspect
 from phygail.cli.methods import Methods
+from phygail.cli.play import Play
 from phygail.cli.recover import Recover
 from phygail.cli.reproduce import Reproduce
 from phygail.cli.scenarios import Scenarios
+from phygail.cli.serve import Serve
 from phygail.cli.train import Train
 from phygail.cli.train_evolve import TrainEvolve
 from phygail.cli.train_phygail import TrainPhygail
@@ -60,6 +62,8 @@ COMMANDS: dict[str, type[Command]] = {
     "train": Train,
     "export": Export,
     "methods": Methods,
+    "play": Play,
+    "serve": Serve,
 }
 
 

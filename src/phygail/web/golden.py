@@ -1,0 +1,89 @@
+"""The golden cases of the page: drawn by one seed, flown in Python, held against JavaScript.
+
+    python -m phygail.web.golden tests/web/golden.json
+
+flies them again. Do it when a rule or its weights have changed on purpose, and build the page
+(`python -m phygail.web.build`) before.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from phygail.files import write_text
+from phygail.methods.base import run_episode
+from phygail.rng import generator
+from phygail.swarm.bounds import bound_steps
+from phygail.swarm.episode import Episode
+from phygail.swarm.scenario import Scenario, draw_scenario, make_scenario, scenario_from_json, scenario_to_json
+from phygail.swarm.state import initial_state
+from phygail.web.names import PAGE_METHODS
+
+SEED = 22  # fixed before the port was run
+CASES = 40
+SMALLEST, LARGEST = 20, 500
+DAMAGE = (0.25, 0.9)
+
+
+def draw_cases() -> Iterator[tuple[Scenario, bool]]:
+    """(scenario, filter on) of every case; sizes are log-uniform, the filter is on in every second case."""
+    for number in range(CASES):
+        rng = generator(SEED, "page", number)
+        uavs = round(float(np.exp(rng.uniform(np.log(SMALLEST), np.log(LARGEST)))))
+        drawn = draw_scenario(uavs, float(rng.uniform(*DAMAGE)), rng, name=f"g{number:02d}")
+        # Millimeters keep the file small; they are exact in both languages.
+        layout = np.round(drawn.layout, 3)
+        yield make_scenario(drawn.id, layout, drawn.damaged.tolist(), width_m=drawn.width_m), number % 2 == 1
+
+
+def fly_golden(scenario: Scenario, name: str, safety: bool) -> dict[str, Any]:
+    """What JavaScript must find too."""
+    return outcome(run_episode(scenario, PAGE_METHODS[name], safety=safety))
+
+
+def outcome(episode: Episode) -> dict[str, Any]:
+    """Steps and success, contacts as a count, and the mean way, which any drift of a trajectory changes."""
+    metrics, alive = episode.metrics, len(episode.scenario.alive)
+    return {
+        "steps": episode.steps,
+        "converged": episode.terminated,
+        "contacts": round(metrics.contact_events_per_uav * alive),
+        "way_m": round(metrics.distance_m_per_uav, 6),
+    }
+
+
+def golden_case(scenario: Scenario, safety: bool) -> dict[str, Any]:
+    """One entry of the file."""
+    return {
+        "scenario": scenario_to_json(scenario),
+        "safety": safety,
+        "subnets": initial_state(scenario).links.count,
+        "bound": bound_steps(scenario.spots, scenario.physics),
+        "flights": {name: fly_golden(scenario, name, safety) for name in PAGE_METHODS},
+    }
+
+
+def load_golden(file: Path) -> list[dict[str, Any]]:
+    """The entries of a file."""
+    return json.loads(file.read_text(encoding="utf-8"))["cases"]
+
+
+def scenario_of(entry: dict[str, Any]) -> Scenario:
+    """The scenario of an entry."""
+    return scenario_from_json(entry["scenario"], "golden")
+
+
+def main(file: Path) -> None:
+    """Draw and fly all cases and write the file."""
+    entries = [json.dumps(golden_case(scenario, safety)) for scenario, safety in draw_cases()]
+    write_text(file, '{"cases": [\n' + ",\n".join(entries) + "\n]}\n")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

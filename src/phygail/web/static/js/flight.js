@@ -1,0 +1,177 @@
+// One method on one case: every state it has been in, so that one can scrub, strike and fly on from any of them.
+import { hypot } from "./numbers.js";
+import { findLinks, subnetSizes } from "./links.js";
+import { stepWorld } from "./world.js";
+
+const SNAPSHOT_EVERY = 16; // steps between two copies of a method's memory
+
+/**
+ * A frame is the swarm at one step:
+ *   ids: UAV numbers of the alive; positions: flat, m; leg: what the methods were told; links: the radio network;
+ *   contacts, distance: events and meters so far, over all UAVs; struck: UAVs lost at this very step, before: the frame
+ *   before they were.
+ * A leg begins with the case, and again when a strike hits a swarm that is one network: then everybody knows where
+ * everybody was. A strike into a split swarm changes nothing that anybody was told.
+ */
+export class Flight {
+  constructor(world, rule, safety, events = []) {
+    this.world = world;
+    this.rule = rule;
+    this.safety = safety;
+    this.events = events;
+    const all = Array.from({ length: world.layout.length / 2 }, (_, i) => i);
+    const leg = { begin: 0, since: 0, ids: all, roster: world.layout, origin: null };
+    const struck = new Set([...world.damaged, ...this.struckAt(0)]);
+    this.frames = [this.frame(leg, all.filter((id) => !struck.has(id)), world.layout, all)];
+    this.frames[0].struck = [...struck];
+    leg.origin = originOf(this.frames[0]);
+    this.memory = rule.start();
+    this.snapshots = new Map();
+  }
+
+  get last() {
+    return this.frames[this.frames.length - 1];
+  }
+
+  get step() {
+    return this.frames.length - 1;
+  }
+
+  /** Whether nothing more happens: one network or out of budget, and no strike to come. */
+  get done() {
+    return this.resting(this.last, this.step) && !this.events.some((event) => event.step > this.step);
+  }
+
+  /** The first step from which on the network is one to the end, or null. */
+  get finish() {
+    if (!this.done || this.last.links.count > 1) return null;
+    let step = this.step;
+    while (step > 0 && this.frames[step - 1].links.count === 1 && !this.frames[step].struck.length) step--;
+    return step;
+  }
+
+  frameAt(step) {
+    return this.frames[Math.min(Math.max(step, 0), this.step)];
+  }
+
+  /** Fly one more step. */
+  advance() {
+    const now = this.last, step = this.step;
+    if (this.done) return;
+    if (this.resting(now, step)) {
+      this.frames.push({ ...now, struck: [], before: undefined }); // one network, waiting for a strike that the link holds
+    } else {
+      if (step % SNAPSHOT_EVERY === 0) this.snapshots.set(step, structuredClone(this.memory));
+      const commands = this.rule.act(this.viewOf(now, step), this.memory);
+      this.frames.push(this.moved(now, commands));
+    }
+    this.applyStrikes();
+  }
+
+  /** A strike at step t: what was flown later is forgotten. */
+  strike(step, events) {
+    this.events = events;
+    if (step === 0) {
+      const fresh = new Flight(this.world, this.rule, this.safety, events);
+      Object.assign(this, { frames: fresh.frames, memory: fresh.memory, snapshots: fresh.snapshots });
+      return;
+    }
+    if (step > this.step) return; // still to come: applied when the flight gets there
+    const live = step === this.step;
+    const target = this.frames[step];
+    this.frames.length = step + 1;
+    if (!live) this.recall(step, target);
+    this.applyStrikes();
+  }
+
+  /** Bring the method's memory to what it was at this step, by flying on from the last copy of it. */
+  recall(step, target) {
+    const begin = target.leg.begin;
+    let from = step - (step % SNAPSHOT_EVERY);
+    while (from > begin && !this.snapshots.has(from)) from -= SNAPSHOT_EVERY;
+    for (const key of [...this.snapshots.keys()]) if (key > from) this.snapshots.delete(key);
+    const known = from > begin && this.snapshots.has(from);
+    this.memory = known ? structuredClone(this.snapshots.get(from)) : this.rule.start();
+    for (let s = known ? from : begin; s < step; s++) {
+      if (!this.resting(this.frames[s], s)) this.rule.act(this.viewOf(this.frames[s], s), this.memory);
+    }
+  }
+
+  struckAt(step) {
+    return this.events.filter((event) => event.step === step).flatMap((event) => event.ids);
+  }
+
+  applyStrikes() {
+    // Strikes of one step count as one, in whatever order they came: all are applied to the frame before the first.
+    const step = this.step, hit = new Set(this.struckAt(step)), now = this.last.before ?? this.last;
+    const struck = now.ids.filter((id) => hit.has(id));
+    if (!struck.length) return;
+    const alive = now.ids.filter((id) => !hit.has(id));
+    const whole = now.links.count === 1;
+    const leg = whole
+      ? { begin: step, since: step, ids: now.ids, roster: now.positions, origin: null }
+      : { ...now.leg, since: step };
+    const next = { ...this.frame(leg, alive, now.positions, now.ids), contacts: now.contacts, distance: now.distance, struck, before: now };
+    if (whole) this.memory = this.rule.start();
+    leg.origin = originOf(next);
+    this.frames[step] = next;
+  }
+
+  resting(frame, step) {
+    return frame.links.count === 1 || step - frame.leg.since >= this.world.budget;
+  }
+
+  /** The frame of `alive` (UAV numbers), whose positions stand in `points` (flat) in the order of `ids`. */
+  frame(leg, alive, points, ids) {
+    const kept = new Set(alive), positions = new Float64Array(2 * alive.length);
+    let row = 0;
+    ids.forEach((id, i) => {
+      if (kept.has(id)) positions.set([points[2 * i], points[2 * i + 1]], 2 * row++);
+    });
+    const links = findLinks(positions, this.world.physics);
+    return { ids: alive, positions, leg, links, contacts: 0, distance: 0, struck: [] };
+  }
+
+  moved(now, commands) {
+    const { physics } = this.world;
+    const { positions, velocities } = stepWorld(now.positions, commands, physics, this.safety);
+    const links = findLinks(positions, physics);
+    const contacts = now.contacts + newContacts(now.links.contacts, links.contacts);
+    let { distance } = now;
+    for (let k = 0; k < velocities.length; k += 2) distance += hypot(velocities[k], velocities[k + 1]) * physics.step_s;
+    return { ids: now.ids, positions, leg: now.leg, links, contacts, distance, struck: [] };
+  }
+
+  /** What a method may know; rows of the roster are those of the leg. */
+  viewOf(frame, step) {
+    const { leg, links } = frame, place = leg.place ?? (leg.place = new Map(leg.ids.map((id, i) => [id, i])));
+    return {
+      physics: this.world.physics,
+      center: this.world.center,
+      width: this.world.width,
+      step: step - leg.begin,
+      budget: this.world.budget + leg.since - leg.begin,
+      roster: leg.roster,
+      members: Int32Array.from(frame.ids, (id) => place.get(id)),
+      positions: frame.positions,
+      ...links,
+    };
+  }
+}
+
+/** How many pairs of `after` (flat) were not in contact in `before`. */
+export function newContacts(before, after) {
+  const touching = new Set();
+  for (let k = 0; k < before.length; k += 2) touching.add(before[k] * 1e4 + before[k + 1]);
+  let count = 0;
+  for (let k = 0; k < after.length; k += 2) if (!touching.has(after[k] * 1e4 + after[k + 1])) count++;
+  return count;
+}
+
+/** Per UAV number, the subnet it was in right after the strike; subnets by falling size, so that 0 is the largest. */
+function originOf(frame) {
+  const { subnet, count } = frame.links, sizes = subnetSizes(subnet, count);
+  const order = [...sizes.keys()].sort((a, b) => sizes[b] - sizes[a] || a - b), rank = new Int32Array(count);
+  order.forEach((label, place) => (rank[label] = place));
+  return new Map(frame.ids.map((id, row) => [id, rank[subnet[row]]]));
+}

@@ -1,0 +1,20 @@
+// A case flown without a picture: for tests, and for the console of a curious reader.
+import { Flight } from "./flight.js";
+import { METHODS } from "./methods/index.js";
+import { readScenario } from "./scenario_file.js";
+import { lowerBound } from "./tree.js";
+
+/** Fly the first case of a scenario file: {subnets, bound, flights: {method: {steps, converged, contacts, way_m}}}. */
+export function flyCase(text, names, safety = false) {
+  const { world } = readScenario(text);
+  const found = { flights: {} };
+  for (const name of names) {
+    const flight = new Flight(world, METHODS[name].rule, safety);
+    found.subnets = flight.frames[0].links.count;
+    found.bound = lowerBound(flight.frames[0].positions, world.physics).steps;
+    while (!flight.done) flight.advance();
+    const { last, step } = flight;
+    found.flights[name] = { steps: step, converged: last.links.count === 1, contacts: last.contacts, way_m: last.distance / last.ids.length };
+  }
+  return found;
+}

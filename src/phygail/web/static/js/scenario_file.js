@@ -1,0 +1,112 @@
+// Scenario files (docs/formats.md): written for `phygail recover --scenarios FILE`, read when dropped onto the page.
+import { withoutRows } from "./cases.js";
+import { PHYSICS, budgetFor, farthestFrom } from "./world.js";
+
+export const MOST_IN_FILE = 1000; // UAVs that the page flies from a file
+const LARGEST_COORDINATE_M = 1e7;
+const SMALLEST_QUANTITY = 1e-6;
+const MOST_BYTES = 5e6;
+const KEYS = ["id", "positions", "damaged", "width", "center", "range_m", "speed_mps", "step_s", "contact_m", "budget_steps"];
+
+/** What is wrong with a user's file, in one line. */
+export class CaseError extends Error {}
+
+/** The text of a scenario file that holds one case. `damaged` is everybody lost at t = 0. */
+export function writeScenario(world, damaged) {
+  const points = [];
+  for (let i = 0; i < world.layout.length; i += 2) points.push([world.layout[i], world.layout[i + 1]]);
+  const { range_m, speed_mps, step_s, contact_m } = world.physics;
+  const entry = { id: world.id, width: world.width, center: [...world.center], positions: points, damaged: [...damaged] };
+  if (world.boxed) delete entry.width; // it came without a map: readers take the bounding box again
+  Object.assign(entry, { range_m, speed_mps, step_s, contact_m, budget_steps: world.budget });
+  return `{"scenarios": [\n${JSON.stringify(entry)}\n]}\n`;
+}
+
+/** The first case of a scenario file, or a CaseError that names what is wrong. */
+export function readScenario(text) {
+  if (text.length > MOST_BYTES) throw new CaseError(`the file has ${(text.length / 1e6).toFixed(1)} MB: at most 5 MB are read`);
+  let content;
+  try {
+    content = JSON.parse(text);
+  } catch {
+    throw new CaseError("this file is not JSON: drop a scenario file, as “Save case” or `phygail scenarios` write it");
+  }
+  const list = content && content.scenarios;
+  if (!Array.isArray(list) || !list.length) throw new CaseError('no scenario in this file: it must hold {"scenarios": [...]}');
+  return { world: checkEntry(list[0]), count: list.length };
+}
+
+function checkEntry(entry) {
+  if (!entry || typeof entry !== "object" || Array.isArray(entry)) throw new CaseError("scenario 0 is no object");
+  if (typeof entry.id !== "string" || !entry.id) throw new CaseError("scenario 0 has no id: give it a name");
+  const unknown = Object.keys(entry).find((key) => !KEYS.includes(key));
+  if (unknown !== undefined) throw new CaseError(`unknown key “${unknown.slice(0, 40)}”: known are ${KEYS.join(", ")}`);
+  const layout = checkPositions(entry.positions);
+  const physics = {};
+  for (const [key, usual] of Object.entries(PHYSICS)) physics[key] = positive(key, entry[key] ?? usual);
+  const { width, center, boxed } = checkMap(entry, layout);
+  const damaged = checkDamaged(entry.damaged, layout.length / 2);
+  const budget = entry.budget_steps ?? budgetFor(width, physics, farthestFrom(center, withoutRows(layout, damaged)));
+  if (!Number.isInteger(budget) || budget < 1) throw new CaseError(`budget_steps ${shown(budget)}: give a whole number, at least 1`);
+  return { id: entry.id.slice(0, 80), layout, width, center, boxed, physics: Object.freeze(physics), budget, damaged };
+}
+
+function checkPositions(positions) {
+  if (!Array.isArray(positions)) throw new CaseError("“positions” must be a list of [x, y] pairs");
+  const n = positions.length;
+  if (n < 2) throw new CaseError(`${n} UAV in this file: at least two are needed`);
+  if (n > MOST_IN_FILE) {
+    throw new CaseError(`${n.toLocaleString("en-US")} UAVs in this file: the page flies up to ${MOST_IN_FILE.toLocaleString("en-US")}; use phygail recover`);
+  }
+  const layout = new Float64Array(2 * n), seen = new Set();
+  positions.forEach((point, i) => {
+    if (!Array.isArray(point) || point.length !== 2 || !point.every(isCoordinate)) {
+      throw new CaseError(`position ${i} ${shown(point)}: give [x, y] in meters, numbers up to 1e7 in size`);
+    }
+    layout.set(point, 2 * i);
+    if (seen.has(point.join())) throw new CaseError(`position ${i} ${shown(point)} occurs twice: move one of the UAVs`);
+    seen.add(point.join());
+  });
+  return layout;
+}
+
+function checkMap(entry, layout) {
+  const xs = layout.filter((_, k) => k % 2 === 0), ys = layout.filter((_, k) => k % 2 === 1);
+  const low = [Math.min(...xs), Math.min(...ys)], high = [Math.max(...xs), Math.max(...ys)];
+  const boxed = entry.width === undefined || entry.width === null;
+  const width = boxed ? Math.max(high[0] - low[0], high[1] - low[1], 1) : positive("width", entry.width);
+  if (!boxed && (low[0] < 0 || low[1] < 0 || high[0] > width || high[1] > width)) {
+    throw new CaseError(`a position is outside the map of width ${width} m: move it, widen the map or leave the width out`);
+  }
+  const middle = boxed ? [(low[0] + high[0]) / 2, (low[1] + high[1]) / 2] : [width / 2, width / 2];
+  const center = entry.center ?? middle;
+  if (!Array.isArray(center) || center.length !== 2 || !center.every(isCoordinate)) {
+    throw new CaseError(`center ${shown(center)}: give [x, y] in meters`);
+  }
+  return { width, center, boxed };
+}
+
+function checkDamaged(damaged, n) {
+  if (!Array.isArray(damaged)) throw new CaseError("“damaged” must be a list of UAV numbers");
+  const bad = damaged.find((id) => !Number.isInteger(id) || id < 0 || id >= n);
+  if (bad !== undefined) throw new CaseError(`damaged UAV ${shown(bad)}: give whole numbers from 0 to ${n - 1}`);
+  if (new Set(damaged).size < damaged.length) throw new CaseError("a damaged UAV is listed twice: list each once");
+  if (n - damaged.length < 2) throw new CaseError(`${damaged.length} of ${n} UAVs damaged: at least 2 must stay alive`);
+  return [...damaged].sort((a, b) => a - b);
+}
+
+function positive(name, value) {
+  if (typeof value !== "number" || !(value >= SMALLEST_QUANTITY && value <= LARGEST_COORDINATE_M)) {
+    throw new CaseError(`${name} ${shown(value)}: give a positive number`);
+  }
+  return value;
+}
+
+function isCoordinate(value) {
+  return typeof value === "number" && Math.abs(value) <= LARGEST_COORDINATE_M;
+}
+
+function shown(value) {
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length > 60 ? `${text.slice(0, 60)}...` : text;
+}

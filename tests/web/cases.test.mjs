@@ -1,0 +1,115 @@
+// Cases, links to them, files of them.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { SOURCES, checkStrike, damageCount, drawCase, leastDistance, withoutRows } from "../../src/phygail/web/static/js/cases.js";
+import { findLinks } from "../../src/phygail/web/static/js/links.js";
+import { DEFAULTS, readLink, writeLink } from "../../src/phygail/web/static/js/link.js";
+import { PRESETS, presetSettings } from "../../src/phygail/web/static/js/presets.js";
+import { CaseError, readScenario, writeScenario } from "../../src/phygail/web/static/js/scenario_file.js";
+import { PHYSICS } from "../../src/phygail/web/static/js/world.js";
+
+test("drawn layouts are one network, 10 m apart, and split by their damage", () => {
+  for (const source of ["random", "ring", "clusters"]) {
+    for (const n of [20, 30, 60, 150, 500]) {
+      for (const seed of [0, 1]) {
+        const world = drawCase({ source, n, seed, damage: 0.5 }), what = `${source} ${n} ${seed}`;
+        assert.equal(world.layout.length, 2 * n, what);
+        assert.equal(findLinks(world.layout, PHYSICS).count, 1, what);
+        assert.ok(leastDistance(world.layout) >= 10, what);
+        assert.ok(world.layout.every((v) => v >= 0 && v <= world.width), what);
+        assert.equal(world.damaged.length, n / 2, what);
+        assert.ok(findLinks(withoutRows(world.layout, world.damaged), PHYSICS).count > 1, what);
+      }
+    }
+  }
+});
+
+test("a case depends on its settings only", () => {
+  const settings = { source: "random", n: 60, seed: 4, damage: 0.5 };
+  assert.deepEqual(drawCase(settings), drawCase(settings));
+  assert.notDeepEqual(drawCase(settings).layout, drawCase({ ...settings, seed: 5 }).layout);
+  assert.deepEqual(drawCase(settings).layout, drawCase({ ...settings, damage: 0.2 }).layout);
+});
+
+test("the paper's layouts are there whole", () => {
+  assert.deepEqual(Object.keys(SOURCES).filter((name) => name.startsWith("paper-")), ["paper-20", "paper-50", "paper-100", "paper-200", "paper-500"]);
+  assert.equal(drawCase({ source: "paper-500", n: 500, seed: 1, damage: 0.5 }).layout.length, 1000);
+});
+
+test("damage is rounded half up and always leaves two", () => {
+  assert.equal(damageCount(50, 0.15), 8);
+  assert.equal(damageCount(20, 0.95), 18);
+  assert.deepEqual(checkStrike([1, 2, 3, 4], [4, 3, 2, 1]), [1, 2]);
+  assert.deepEqual(checkStrike([1, 2], [1]), []);
+});
+
+test("every preset splits the swarm, but for the one that waits for your strike", () => {
+  for (const name of Object.keys(PRESETS)) {
+    const settings = presetSettings(name), world = drawCase({ ...settings, damage: settings.lost });
+    const lost = [...world.damaged, ...settings.hits.flatMap((hit) => hit.ids)];
+    const { count } = findLinks(withoutRows(world.layout, lost), PHYSICS);
+    assert.equal(count > 1, name !== "whole", `${name}: ${count}`);
+  }
+});
+
+test("a link brings back every setting", () => {
+  const settings = { source: "ring", n: 150, seed: 99, lost: 0.35, hits: [{ step: 0, ids: [3, 17] }, { step: 41, ids: [140] }], methods: ["sidr", "bound"], safety: true, speed: 0.5 };
+  const { settings: read, bad } = readLink(`#${writeLink(settings)}`);
+  assert.deepEqual(read, settings);
+  assert.deepEqual(bad, []);
+  assert.deepEqual(readLink("").settings, { ...DEFAULTS });
+});
+
+test("garbage in a link is named and replaced, never obeyed", () => {
+  const garbage = "#layout=__proto__&n=1e9&seed=-3&lost=NaN&hit=0-zzzz.%3Cscript%3E&race=constructor,toString&safety=maybe&speed=99&x=%00";
+  const { settings, bad } = readLink(garbage);
+  assert.deepEqual(settings, { ...DEFAULTS });
+  assert.deepEqual(bad, ["layout", "n", "seed", "lost", "hit", "race", "safety", "speed"]);
+  assert.deepEqual(readLink("#hit=0-zz&n=50").bad, ["hit"]); // UAV 1295 of 50
+  assert.deepEqual(readLink("#%%%&&==&n").bad, ["n"]);
+  assert.equal(readLink("#race=sidr,sidr,bound,center-fly").settings.methods.length, 3);
+});
+
+test("a saved case is read back exactly", () => {
+  const world = drawCase({ source: "random", n: 40, seed: 2, damage: 0.5 });
+  const { world: read, count } = readScenario(writeScenario(world, world.damaged));
+  assert.equal(count, 1);
+  for (const key of ["id", "width", "budget"]) assert.equal(read[key], world[key]);
+  assert.deepEqual(read.layout, world.layout);
+  assert.deepEqual(read.damaged, world.damaged);
+  assert.deepEqual({ ...read.physics }, { ...PHYSICS });
+});
+
+test("a layout without a map is centered on its bounding box", () => {
+  const { world } = readScenario('{"scenarios": [{"id": "a", "positions": [[0, 0], [100, 40], [-20, 10]], "damaged": []}]}');
+  assert.deepEqual([world.width, ...world.center, world.boxed], [120, 40, 20, true]);
+  assert.ok(!writeScenario(world, []).includes("width"));
+});
+
+const entry = (extra) => JSON.stringify({ scenarios: [{ id: "a", positions: [[0, 0], [50, 0], [99, 0]], damaged: [], ...extra }] });
+const many = Array.from({ length: 10000 }, (_, i) => [i, 0]);
+for (const [what, text, wrong] of [
+  ["no JSON", "x,y\n1,2\n", /not JSON/],
+  ["another JSON", "[1, 2]", /no scenario in this file/],
+  ["no scenarios", '{"scenarios": []}', /no scenario in this file/],
+  ["null", "null", /no scenario in this file/],
+  ["10,000 UAVs", entry({ positions: many }), /10,000 UAVs in this file: the page flies up to 1,000/],
+  ["one UAV", entry({ positions: [[0, 0]] }), /1 UAV in this file/],
+  ["NaN", entry({}).replace("[50,0]", "[NaN,0]"), /not JSON/],
+  ["null for a number", entry({ positions: [[0, 0], [null, 1]] }), /position 1 \[null,1\]/],
+  ["text for a number", entry({ positions: [[0, 0], ["5", 1]] }), /position 1/],
+  ["too far", entry({ positions: [[0, 0], [1e300, 1]] }), /position 1/],
+  ["a twin", entry({ positions: [[0, 0], [0, 0], [1, 1]] }), /occurs twice/],
+  ["damaged out of range", entry({ damaged: [3] }), /damaged UAV 3: give whole numbers from 0 to 2/],
+  ["damaged twice", entry({ damaged: [1, 1] }), /listed twice/],
+  ["nobody left", entry({ damaged: [0, 1] }), /at least 2 must stay alive/],
+  ["negative width", entry({ width: -5 }), /width -5/],
+  ["outside the map", entry({ width: 60 }), /outside the map/],
+  ["unknown key", entry({ wind: 3 }), /unknown key “wind”/],
+  ["no id", entry({ id: 7 }), /no id/],
+  ["budget", entry({ budget_steps: 1.5 }), /budget_steps 1.5/],
+]) {
+  test(`a dropped file is refused in one line: ${what}`, () => {
+    assert.throws(() => readScenario(text), (error) => error instanceof CaseError && wrong.test(error.message) && !error.message.includes("\n"));
+  });
+}

@@ -1,0 +1,63 @@
+"""The committed page is what the build makes of its sources, and one file is all it needs."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import pytest
+
+from phygail.config import InputError
+from phygail.web.build import PAGE, SCRIPTS, build_page, data_module, join_modules, page_data
+
+REMEDY = "run python -m phygail.web.build"
+
+
+def test_the_committed_data_are_those_of_layouts_weights_and_names():
+    assert (SCRIPTS / "data.js").read_text(encoding="utf-8") == data_module(), REMEDY
+
+
+def test_the_committed_page_is_built_from_its_sources():
+    assert PAGE.read_text(encoding="utf-8") == build_page(), REMEDY
+
+
+def test_the_page_weighs_less_than_80_kb_gzipped():
+    assert len(gzip.compress(PAGE.read_bytes(), 9)) < 80_000
+
+
+def test_the_page_names_nothing_outside_itself():
+    text = PAGE.read_text(encoding="utf-8")
+    assert re.findall(r"""(?:src|href)=["'](?!data:)[^"'$]+""", text) == []
+    assert "default-src 'none'" in text
+    addresses = set(re.findall(r"https?://[\w./-]+", text))
+    assert addresses <= {"http://www.w3.org/2000/svg"}
+
+
+def test_layouts_survive_the_way_into_javascript():
+    layouts = page_data()["layouts"]
+    assert {name: len(flat) // 2 for name, flat in layouts.items()} == {
+        f"paper-{n}": n for n in (20, 50, 100, 200, 500)
+    }
+    assert layouts["paper-20"][:4] == [29.0, 47.0, 185.0, 87.0]
+
+
+def test_modules_are_joined_after_what_they_import(tmp_path):
+    (tmp_path / "a.js").write_text('import { b } from "./b.js";\nexport const a = b + 1;\n')
+    (tmp_path / "b.js").write_text("export function b() {}\n")
+    assert join_modules(tmp_path / "a.js") == '"use strict";\n(() => {\nfunction b() {}\n\nconst a = b + 1;\n})();\n'
+
+
+@pytest.mark.parametrize(
+    ("files", "wrong"),
+    [
+        ({"a": 'import { b } from "./b.js";\nconst x = 1;\n', "b": "const x = 2;\n"}, "both have 'x'"),
+        ({"a": 'import { b } from "./b.js";\n', "b": 'import { a } from "./a.js";\n'}, "imports itself"),
+        ({"a": 'import b from "./b.js";\n', "b": "const b = 1;\n"}, "a form that the build does not know"),
+        ({"a": 'const x = "</script>";\n'}, "would end the script"),
+    ],
+)
+def test_what_cannot_be_joined_is_refused(tmp_path, files, wrong):
+    for name, text in files.items():
+        (tmp_path / f"{name}.js").write_text(text)
+    with pytest.raises(InputError, match=wrong):
+        join_modules(tmp_path / "a.js")

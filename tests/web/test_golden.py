@@ -1,0 +1,45 @@
+"""Python and JavaScript fly the golden cases alike, and neither changes without the other."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from phygail.methods import METHODS
+from phygail.web.golden import CASES, draw_cases, fly_golden, load_golden, scenario_of
+from phygail.web.names import PAGE_METHODS
+
+HERE = Path(__file__).parent
+REMEDY = "after a change of a rule or its weights run python -m phygail.web.golden tests/web/golden.json"
+ENTRIES = load_golden(HERE / "golden.json")
+FLOWN_AGAIN = 60  # UAVs: larger cases are left to the one who regenerates
+
+
+def test_the_golden_cases_are_those_of_the_seed():
+    assert len(ENTRIES) == CASES
+    for entry, (scenario, safety) in zip(ENTRIES, draw_cases(), strict=True):
+        assert entry["safety"] == safety
+        assert scenario_of(entry).layout.tolist() == scenario.layout.tolist()
+        assert entry["scenario"]["damaged"] == scenario.damaged.tolist()
+
+
+def test_the_golden_cases_cover_every_method_of_the_page():
+    assert set(PAGE_METHODS.values()) <= set(METHODS)
+    assert all(set(entry["flights"]) == set(PAGE_METHODS) for entry in ENTRIES)
+    assert sum(entry["safety"] for entry in ENTRIES) == CASES / 2
+
+
+@pytest.mark.parametrize("name", PAGE_METHODS)
+def test_python_still_flies_the_golden_cases(name):
+    small = [entry for entry in ENTRIES if len(entry["scenario"]["positions"]) <= FLOWN_AGAIN]
+    assert len(small) >= CASES / 3
+    for entry in small:
+        assert fly_golden(scenario_of(entry), name, entry["safety"]) == entry["flights"][name], REMEDY
+
+
+@pytest.mark.parametrize("file", sorted(path.name for path in HERE.glob("*.test.mjs")))
+def test_node(node, file):
+    done = subprocess.run([node, "--test", str(HERE / file)], capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stdout[-6000:]

@@ -1,0 +1,31 @@
+"""The built page, in a real browser, flies the golden cases as Python does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from phygail.web.golden import load_golden
+
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(300)]
+
+ENTRIES = load_golden(Path(__file__).parent / "golden.json")
+
+
+def test_the_browser_flies_the_golden_cases_as_python_does(visit):
+    page = visit.open("n=20&lost=0")
+    page.evaluate("phygail.app.playing = false")
+    for entry in ENTRIES:
+        text = json.dumps({"scenarios": [entry["scenario"]]})
+        found = page.evaluate(
+            "([text, names, safety]) => phygail.flyCase(text, names, safety)",
+            [text, list(entry["flights"]), entry["safety"]],
+        )
+        assert (found["subnets"], found["bound"]) == (entry["subnets"], entry["bound"])
+        for name, flight in entry["flights"].items():
+            got = found["flights"][name]
+            for key in ("steps", "converged", "contacts"):
+                assert got[key] == flight[key], (entry["scenario"]["id"], name)
+            assert got["way_m"] == pytest.approx(flight["way_m"], abs=1e-4)
