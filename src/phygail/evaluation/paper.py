@@ -23,7 +23,8 @@ CHEAP = ("phygail", "reach", "sidr", "cr-ma", "center-fly", "hero", "convex")
 FAST = (*POLICIES, *CHEAP[1:])
 PLANNERS = ("cr-mgc", "demd", "gdr-ts")  # seconds to minutes per case: fewer cases
 FEW = {500: 5}  # cases of planners where each takes a minute
-SLOW = {500: 3}  # of a rule with late news, where every UAV decides in a picture of its own: 10 s a flight
+LARGE_SWARMS = {200: 20, 500: 10}  # of the fast methods: flights of 500 UAVs take a second each
+SLOW = {500: 1}  # of a rule with late news, where every UAV decides in a picture of its own: 10 s a flight
 FEWER_OF_POLICY = {500: 20}  # of phygail-paper where a flight takes as long as a planner's: 5 to 10 s
 
 FEWER = "Planners fly fewer cases (column), the first of the same ones; every setting (N, damage) weighs the same."
@@ -34,7 +35,7 @@ def both(cases: int, planned: int, **settings: object) -> tuple[Leg, Leg]:
     """The fast methods and the planners on the same scenarios."""
     few = {n: min(planned, k) for n, k in FEW.items()}
     return (
-        Leg("fast", FAST, cases=cases, **settings),  # type: ignore[arg-type]
+        Leg("fast", FAST, cases=cases, cases_at=LARGE_SWARMS, **settings),  # type: ignore[arg-type]
         Leg("planners", PLANNERS, cases=planned, cases_at=few, **settings),  # type: ignore[arg-type]
     )
 
@@ -123,7 +124,7 @@ _add(
             leg
             for sigma in (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
             for leg in (
-                Leg(f"fast-{sigma:g}m", ("phygail", "reach", "sidr"), LARGE, THREE, 20, sensing=Sensing(sigma)),
+                Leg(f"fast-{sigma:g}m", ("phygail", "reach", "sidr"), LARGE, THREE, 10, FEW, sensing=Sensing(sigma)),
                 Leg(f"policy-{sigma:g}m", PAPER_POLICY, LARGE, THREE, 50, FEWER_OF_POLICY, sensing=Sensing(sigma)),
                 Leg(f"planners-{sigma:g}m", ("cr-mgc", "demd"), LARGE, THREE, 10, FEW, sensing=Sensing(sigma)),
             )
