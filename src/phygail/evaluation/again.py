@@ -37,7 +37,7 @@ COMPARED = tuple(name for name in COLUMNS if name not in (*TIMINGS, "version")) 
 WORLD_US = 4.0  # of the simulator, per alive UAV and step: what a row costs beside its `solve_s`
 # What run.json may say. Anything else decides rows in a way that is unknown here: such a folder is not flown.
 _KNOWN = {
-    "source", "uavs", "damage", "cases", "seed", "scenarios", "content",
+    "source", "uavs", "damage", "failures", "cases", "seed", "scenarios", "content",
     "methods", "safety", "policy", "plugins", "noise_m", "delay_steps",
 }  # fmt: skip
 _PLUGIN = "plugin "
