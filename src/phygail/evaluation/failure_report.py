@@ -174,8 +174,20 @@ def _draw_trade(axes: Axes, rows: pl.DataFrame, styles: dict[str, LineStyle]) ->
 
 
 def _draw_share(axes: Axes, rows: pl.DataFrame, styles: dict[str, LineStyle]) -> None:
-    """Solid: failures spread over the swarm; dashed: side by side, which begin with the same single failure."""
+    """Solid: failures spread over the swarm; dashed: side by side, which begin with the same single failure.
+
+    Methods that reconnect every case share one gray line: a dozen on top of each other could not be told apart.
+    """
+    least = dict(rows.group_by("method").agg(pl.col("converged").min()).iter_rows())
+    always = [name for name in styles if least.get(name) == 1]
+    if always:
+        counts = sorted(rows["damaged"].unique())
+        axes.plot(counts, [100.0] * len(counts), color=SOFT, linewidth=1.4)
+        words = always[0] if len(always) == 1 else f"{len(always)} methods: always"
+        axes.annotate(words, (counts[0], 100), (4, 4), textcoords="offset points", fontsize=8, color=SOFT)
     for name, style in styles.items():
+        if name in always:
+            continue
         for kind, line in (("single", "-"), ("region", (0, (4, 2)))):
             mine = rows.filter((pl.col("method") == name) & ((pl.col("kind") == kind) | (pl.col("damaged") == 1)))
             counts, values = _means(mine, "damaged", (("", pl.col("converged").mean(), ""),))
@@ -184,6 +196,6 @@ def _draw_share(axes: Axes, rows: pl.DataFrame, styles: dict[str, LineStyle]) ->
                 marker=style.marker, markersize=5, markerfacecolor="white" if style.hollow else style.color,
             )  # fmt: skip
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_ylim(top=103)
+    axes.set_ylim(top=106)
     axes.set_xlabel("failures (solid: spread, dashed: side by side)", fontsize=8.5, color=SOFT)
     axes.set_ylabel("reconnected (%)", fontsize=9, color=INK)
