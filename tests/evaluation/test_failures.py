@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from phygail.config import InputError, Physics
-from phygail.evaluation.draws import draw_cases
+from phygail.evaluation.draws import draw_cases, drawn_scenario, is_drawn
 from phygail.evaluation.evidence import Evidence
 from phygail.evaluation.experiment import Experiment, Leg, Scale, scaled
 from phygail.evaluation.failure_report import failures, failures_by_size, failures_figure
@@ -33,6 +33,21 @@ def test_a_case_depends_on_its_own_coordinates_only():
     assert np.array_equal(one.damaged, other.damaged)
     assert many.sizes() == [50] * 6 + [20] * 6
     assert len(many) == len(many.ids()) == 12
+
+
+def test_an_id_says_how_its_scenario_is_drawn():
+    again, drawn = drawn_scenario("region-20-2-1-s7"), Failures((20,), (2,), "region", 2, 7).scenario(1)
+    assert is_drawn("single-100-1-7-s0")
+    assert not is_drawn("single-100-1-7")
+    assert again.id == drawn.id
+    assert np.array_equal(again.layout, drawn.layout)
+    assert np.array_equal(again.damaged, drawn.damaged)
+
+
+def test_the_map_grows_with_the_radio():
+    wide = Failures((20,), (1,), "single", 1, 0, Physics(range_m=240.0))
+    assert wide.scenario(0).width_m == 640.0
+    assert wide.describe()["range_m"] == 240.0
 
 
 @pytest.mark.parametrize(
