@@ -17,7 +17,9 @@ import pytest
 
 import phygail
 from phygail.cli.main import COMMANDS, how_to_resume, main, parse
+from phygail.evaluation.failures import Failures
 from phygail.evaluation.grid import Grid
+from phygail.evaluation.rows import read_rows
 from phygail.methods import METHODS
 from phygail.swarm.scenario import load_scenarios, save_layout
 
@@ -169,8 +171,40 @@ def test_inspect_names_the_critical_uavs_of_a_chain(tmp_path, capsys):
     assert main(["inspect", str(tmp_path / "chain.csv"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["critical"] == [1]
+    assert [(f["uav"], f["cut_off"], f["stand_ins"]) for f in found["failures"]] == [(1, 1, 1)]
     assert main(["inspect", str(tmp_path / "chain.csv")]) == 0
-    assert "critical UAVs" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "critical UAVs" in text
+    assert "Loss of one critical UAV" in text
+
+
+def test_scenarios_of_failures_have_a_critical_uav_among_the_failed(tmp_path):
+    file = tmp_path / "failures.json"
+    words = ["scenarios", "--uavs", "20", "--failures", "1,2", "--source", "region", "--cases", "2"]
+    assert main([*words, "--seed", "7", "--out", str(file)]) == 0
+    saved = load_scenarios(file)
+    assert [s.id for s in saved] == [f"region-20-{k}-{case}-s7" for k in (1, 2) for case in (0, 1)]
+    drawn = Failures((20,), (1, 2), "region", 2, 7).scenarios()
+    assert all(np.array_equal(a.layout, b.layout) and np.array_equal(a.damaged, b.damaged)
+               for a, b in zip(saved, drawn, strict=True))  # fmt: skip
+
+
+def test_compare_on_failures_says_who_moved(tmp_path, capsys):
+    out = tmp_path / "run"
+    words = ["compare", "--uavs", "20", "--failures", "1", "--cases", "2", "--methods", "dcrmf,sidr", "--workers", "1"]
+    assert main([*words, "--out", str(out)]) == 0
+    rows = read_rows(out / "rows.csv")
+    assert [(r["scenario"], r["method"]) for r in rows] == [
+        (f"single-20-1-{case}-s0", name) for case in range(2) for name in ("dcrmf", "sidr")
+    ]
+    for row in rows:
+        assert row["moved"] == (1 if row["method"] == "dcrmf" else 19)
+        assert row["failure_pct"] > 0
+        assert row["messages"] > 0
+        assert (row["plan_moved"] is None) == (row["method"] == "sidr")
+    assert "failures 1 (single)" in (out / "summary.md").read_text()
+    assert main([*words, "--out", str(out)]) == 0  # resumed: nothing is flown again
+    assert read_rows(out / "rows.csv") == rows
 
 
 def test_compare_prints_the_summary_and_writes_the_folder(tmp_path, capsys):

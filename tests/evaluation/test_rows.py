@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from phygail.config import InputError
-from phygail.evaluation.rows import COLUMNS, Journal, csv_text, frame, key_of, read_rows, save_rows
+from phygail.evaluation.rows import COLUMNS, MEASURED, Journal, csv_text, frame, key_of, read_rows, save_rows
 
 DESIGN_HEADER = (
     "scenario,method,uavs,damaged,alive,subnets,converged,steps,time_s,bound_steps,contact_events_per_uav,"
@@ -125,3 +125,16 @@ def test_a_file_with_the_line_ends_of_another_system_is_read(tmp_path):
     rows = [sample_row("a"), sample_row('odd, "id"')]
     path.write_bytes(csv_text(rows, header=True).replace("\n", "\r\n").encode())
     assert read_rows(path) == rows
+
+
+def test_measured_columns_follow_and_survive_the_file(tmp_path):
+    measured = {name: {int: 3, float: 0.1 + 0.2}[kind] for name, kind in MEASURED.items()}
+    rows = [sample_row("a") | measured, sample_row("b") | dict.fromkeys(MEASURED)]
+    path = tmp_path / "rows.csv"
+    save_rows(path, rows[:1], measured=True)
+    journal = Journal(path, measured=True)
+    journal.append(rows[1:])
+    journal.close()
+    assert read_rows(path) == rows
+    assert frame(rows).columns == [*COLUMNS, *MEASURED]
+    assert frame([sample_row()]).columns == list(COLUMNS)

@@ -75,10 +75,19 @@ def test_distance_and_speed_are_those_of_the_executed_velocities():
 
 def test_an_episode_without_a_step_has_zeros():
     metrics = measure([0, 5])
-    assert metrics == type(metrics)(0.0, 0.0, 0.0, 0.0, 0.0)
+    assert metrics == type(metrics)(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0)
 
 
 def test_pairs_that_share_a_uav_are_told_apart():
     # (0, 1) at the start, then (0, 2), then (1, 2): two events.
     metrics = measure([0, 9, 50], [0, 50, 9], [100, 50, 59])
     assert metrics.contact_events_per_uav == pytest.approx(2 / 3)
+
+
+def test_the_longest_path_and_who_moved_at_all():
+    """Three steps at 10 m/s, back and forth; a UAV that creeps 9 mm has not moved, one that goes 11 mm has."""
+    there = np.array([[10.0, 0.0], [0.03, 0.0], [0.0, 0.0], [0.037, 0.0]])
+    metrics = measure(*[[0, 50, 100, 150]] * 4, velocities=[np.zeros((4, 2)), there, -there, there])
+    assert metrics.longest_m == pytest.approx(3.0)
+    assert metrics.moved == 2
+    assert metrics.distance_m_per_uav == pytest.approx((3.0 + 0.009 + 0.0111) / 4)

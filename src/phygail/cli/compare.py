@@ -14,18 +14,22 @@ from phygail.cli.options import (
     PAPER_RADIO,
     Count,
     EngineName,
+    FailureSource,
     MaybeNumbers,
     Names,
     Plugins,
     Policy,
     Radio,
     Safety,
+    drawn_failures,
     make_engine,
+    require_failures,
     require_one,
 )
 from phygail.config import InputError, physics_line, physics_values
 
 if TYPE_CHECKING:
+    from phygail.evaluation.failures import Failures
     from phygail.evaluation.grid import Grid
     from phygail.swarm.scenario import Scenario
 
@@ -37,6 +41,7 @@ class Compare:
     For example:
       phygail compare --uavs 100,200 --damage 0.25,0.5 --cases 10 --methods sidr,reach,convex --out results/mine
       phygail compare --scenarios cases.json --methods all --out results/all --workers 8
+      phygail compare --uavs 100 --failures 1 --source single --methods ledir,dcrmf,convex --out results/one
       RAY_ADDRESS=auto phygail compare --scenarios cases.json --methods all --out results/all --engine ray
       phygail compare --uavs 50 --damage 0.05:0.95:0.1 --methods sidr,drift --plugin drift.py --out results/drift
     """
@@ -51,8 +56,12 @@ class Compare:
     """Swarm sizes, e.g. 100,200 or 20:100:20 (the last included)."""
     damage: MaybeNumbers = None
     """Damage ratios, e.g. 0.25,0.5 or 0.05:0.95:0.1 (the last included)."""
+    failures: MaybeNumbers = None
+    """Numbers of failures, e.g. 1,2,3, instead of damage ratios; a critical UAV is among them."""
+    source: FailureSource = None
+    """Where the others fail: spread over the swarm (single, unless given) or around the critical one (region)."""
     cases: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
-    """Scenarios per size and ratio, 50 unless given."""
+    """Scenarios per size and damage, 50 unless given."""
     seed: Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")] = None
     """Of the scenarios, 0 unless given."""
     workers: Count = 2
@@ -78,7 +87,6 @@ class Compare:
     def run(self) -> int:
         """Compare and print the overall table."""
         from phygail.cli.console import complain, episodes_bar, stdout
-        from phygail.evaluation.grid import Grid
         from phygail.evaluation.runner import compare
         from phygail.perception.noise import Sensing
 
@@ -93,7 +101,7 @@ class Compare:
             )  # fmt: skip
         from phygail.evaluation.tables import count_timeouts, summary_table
 
-        kinds = [cases.physics] if isinstance(cases, Grid) else [case.physics for case in cases]
+        kinds = [case.physics for case in cases] if isinstance(cases, list) else [cases.physics]
         console = stdout()
         console.print(physics_line(physics_values(kinds)))
         console.print(summary_table(rows))
@@ -105,22 +113,22 @@ class Compare:
             complain(f"{late} of {rows.height:,} episodes ended at the timeout and count as failures")
         return 1 if errors else 0
 
-    def _cases(self) -> Grid | list[Scenario]:
+    def _cases(self) -> Grid | Failures | list[Scenario]:
         from phygail.evaluation.grid import Grid, parse_numbers, parse_whole
         from phygail.swarm.scenario import load_scenarios
 
         if self.scenarios is not None:
-            for flag, value in (("--uavs", self.uavs), ("--damage", self.damage), ("--cases", self.cases),
-                                ("--seed", self.seed)):  # fmt: skip
+            for flag, value in (("--uavs", self.uavs), ("--damage", self.damage), ("--failures", self.failures),
+                                ("--source", self.source), ("--cases", self.cases), ("--seed", self.seed)):  # fmt: skip
                 require_one("source of scenarios", {"--scenarios": self.scenarios, flag: value})
             self.radio.refuse_beside(self.scenarios)
             return load_scenarios(self.scenarios)
+        require_one("kind of damage", {"--damage": self.damage, "--failures": self.failures})
+        cases, seed = 50 if self.cases is None else self.cases, self.seed or 0
+        if self.uavs is not None and self.failures is not None:
+            return drawn_failures(self.uavs, self.failures, self.source, cases, seed, self.radio.physics())
+        require_failures(self.source)
         if self.uavs is None or self.damage is None:
-            raise InputError("nothing to fly: give --scenarios FILE.json, or --uavs and --damage")
-        return Grid(
-            parse_whole(self.uavs, "--uavs"),
-            parse_numbers(self.damage, "--damage"),
-            50 if self.cases is None else self.cases,
-            self.seed or 0,
-            self.radio.physics(),
-        )
+            raise InputError("nothing to fly: give --scenarios FILE.json, or --uavs and --damage (or --failures)")
+        sizes, ratios = parse_whole(self.uavs, "--uavs"), parse_numbers(self.damage, "--damage")
+        return Grid(sizes, ratios, cases, seed, self.radio.physics())

@@ -20,7 +20,7 @@ _SHOWN = 20  # critical UAVs named in the table; --json names all
 
 @dataclass(frozen=True)
 class Inspect:
-    """What a failure does to this swarm: links, critical UAVs, split probability by damage.
+    """What a failure does to this swarm: links, critical UAVs and the cost of each, split probability by damage.
 
     For example:
       phygail inspect layout.csv
@@ -70,6 +70,8 @@ def _print_tables(found: Inspection) -> None:
     console = stdout()
     console.print(physics_line(physics_values([found.physics])))
     console.print(TextTable("The swarm", (), facts, running=True))
+    if found.failures:
+        console.print(TextTable(*_failure_cells(found)))
     console.print(
         TextTable("Random damage", ("damage", "UAVs lost", "splits", "subnets", "alive in the largest"), outlook)
     )
@@ -80,3 +82,16 @@ def _critical_text(count: int) -> str:
     if count == 0:
         return "0 (no single loss splits a subnet)"
     return f"{count} (the loss of {'it' if count == 1 else 'any of them'} alone splits a subnet)"
+
+
+def _failure_cells(found: Inspection) -> tuple[str, tuple[str, ...], list[list[str]]]:
+    """(title, header, rows): the critical UAVs whose loss cuts off most, and what it costs."""
+    worst = sorted(found.failures, key=lambda f: (-f.cut_off, -f.bound_s, f.uav))[:_SHOWN]
+    title = "Loss of one critical UAV" + (f", the worst {_SHOWN}" if len(found.critical) > _SHOWN else "")
+    header = ("UAV", "subnets", "UAVs cut off", "least time s", "stand-ins", "they fly m")
+    rows = [
+        [str(f.uav), str(f.subnets), str(f.cut_off), f"{f.bound_s:.1f}", str(f.stand_ins) if f.stand_ins else "none",
+         f"{f.stand_in_m:.1f}" if f.stand_ins else "-"]
+        for f in worst
+    ]  # fmt: skip
+    return title, header, rows

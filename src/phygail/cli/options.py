@@ -11,6 +11,7 @@ import tyro
 from phygail.config import InputError, Physics
 
 if TYPE_CHECKING:
+    from phygail.evaluation.failures import Failures
     from phygail.evaluation.pool import Engine
 
 EngineName = Literal["local", "ray"]
@@ -21,6 +22,7 @@ Policy = Annotated[Path | None, tyro.conf.arg(metavar="FILE.onnx", help_behavior
 Names = Annotated[str, tyro.conf.arg(metavar="NAMES")]
 Numbers = Annotated[str, tyro.conf.arg(metavar="LIST")]
 MaybeNumbers = Annotated[str | None, tyro.conf.arg(metavar="LIST", help_behavior_hint="")]
+FailureSource = Annotated[Literal["single", "region"] | None, tyro.conf.arg(help_behavior_hint="")]
 Count = Annotated[int, tyro.conf.arg(metavar="INT")]
 
 
@@ -69,6 +71,23 @@ def require_one(what: str, given: dict[str, object]) -> str | None:
     if len(used) > 1:
         raise InputError(f"{' and '.join(used)} cannot be combined: choose one {what}")
     return used[0] if used else None
+
+
+def require_failures(source: FailureSource) -> None:
+    """A source of failures without failures is an error."""
+    if source is not None:
+        raise InputError(f"--source {source} says where UAVs fail: give --failures 1,2,3 in place of --damage")
+
+
+def drawn_failures(
+    uavs: str, failures: str, source: FailureSource, cases: int, seed: int, physics: Physics
+) -> Failures:
+    """The cases of --uavs and --failures."""
+    from phygail.evaluation.failures import Failures
+    from phygail.evaluation.grid import parse_whole
+
+    sizes, counts = parse_whole(uavs, "--uavs"), parse_whole(failures, "--failures")
+    return Failures(sizes, counts, source or "single", cases, seed, physics)
 
 
 def make_engine(name: EngineName, workers: int) -> Engine:

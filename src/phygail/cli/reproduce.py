@@ -56,6 +56,8 @@ class Reproduce:
     """Some of the swarm sizes, e.g. 20,50."""
     damage: MaybeNumbers = None
     """Some of the damage ratios, e.g. 0.25,0.5."""
+    failures: MaybeNumbers = None
+    """Some of the numbers of failures, e.g. 1,2, where single UAVs fail."""
     methods: Annotated[str | None, tyro.conf.arg(metavar="NAMES", help_behavior_hint="")] = None
     """Some of the methods, or others, e.g. one of --plugin."""
     seed: Count = 0
@@ -139,6 +141,7 @@ class Reproduce:
             None if self.methods is None else tuple(name.strip() for name in self.methods.split(",")),
             self.cases,
             self.seed,
+            None if self.failures is None else parse_whole(self.failures, "--failures"),
         )
 
     def _budget(self) -> Budget:

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from phygail.cli.options import PAPER_RADIO, Count, MaybeNumbers, Numbers, Radio, require_one
+from phygail.cli.options import (
+    PAPER_RADIO,
+    Count,
+    FailureSource,
+    MaybeNumbers,
+    Radio,
+    drawn_failures,
+    require_failures,
+    require_one,
+)
 from phygail.config import InputError, physics_line, physics_values
+
+if TYPE_CHECKING:
+    from phygail.config import Physics
+    from phygail.swarm.scenario import Scenario
 
 
 @dataclass(frozen=True)
@@ -20,13 +33,18 @@ class Scenarios:
       phygail scenarios --uavs 100,200 --damage 0.25,0.5 --cases 50 --seed 7 --out cases.json
       phygail scenarios --uavs 20:100:20 --damage 0.05:0.95:0.05 --cases 5 --out cases.json
       phygail scenarios --uavs 100 --damage 0.5 --range-m 300 --speed-mps 15 --out cases.json
+      phygail scenarios --uavs 100 --failures 1,2,3 --source region --cases 50 --out cases.json
       phygail scenarios --layout paper-100,mine.csv --damage 0.1,0.5,0.9 --cases 10 --out cases.json
     """
 
-    damage: Numbers
-    """Damage ratios, e.g. 0.25,0.5 or 0.05:0.95:0.05 (the last included)."""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.json")]
     """Where to save them."""
+    damage: MaybeNumbers = None
+    """Damage ratios, e.g. 0.25,0.5 or 0.05:0.95:0.05 (the last included)."""
+    failures: MaybeNumbers = None
+    """Numbers of failures, e.g. 1,2,3, instead of damage ratios; a critical UAV is among them."""
+    source: FailureSource = None
+    """Where the others fail: spread over the swarm (single, unless given) or around the critical one (region)."""
     uavs: MaybeNumbers = None
     """Draw fresh layouts of these sizes, e.g. 100,200 or 20:100:20 (the last included)."""
     layout: Annotated[str | None, tyro.conf.arg(metavar="LIST", help_behavior_hint="")] = None
@@ -40,16 +58,28 @@ class Scenarios:
     def run(self) -> int:
         """Draw and save."""
         from phygail.cli.console import complain
-        from phygail.evaluation.grid import Grid, damaged_layouts, parse_numbers, parse_whole
         from phygail.swarm.scenario import save_scenarios
 
         if require_one("source of layouts", {"--uavs": self.uavs, "--layout": self.layout}) is None:
             raise InputError("no swarm is named: give --uavs 100,200 or --layout paper-100")
-        damage, physics = parse_numbers(self.damage, "--damage"), self.radio.physics()
-        if self.uavs is not None:
-            scenarios = Grid(parse_whole(self.uavs, "--uavs"), damage, self.cases, self.seed, physics).scenarios()
-        else:
-            scenarios = damaged_layouts((self.layout or "").split(","), damage, self.cases, self.seed, physics)
+        if require_one("kind of damage", {"--damage": self.damage, "--failures": self.failures}) is None:
+            raise InputError("nobody is lost: give --damage 0.25,0.5 or --failures 1,2,3")
+        physics = self.radio.physics()
+        scenarios = self._damaged(physics) if self.failures is None else self._failures(self.failures, physics)
         save_scenarios(self.out, scenarios)
         complain(f"{len(scenarios):,} scenarios in {self.out}: {physics_line(physics_values([physics]))}")
         return 0
+
+    def _failures(self, failures: str, physics: Physics) -> list[Scenario]:
+        if self.uavs is None:
+            raise InputError("--failures are drawn on fresh layouts: give --uavs 100,200 instead of --layout")
+        return drawn_failures(self.uavs, failures, self.source, self.cases, self.seed, physics).scenarios()
+
+    def _damaged(self, physics: Physics) -> list[Scenario]:
+        from phygail.evaluation.grid import Grid, damaged_layouts, parse_numbers, parse_whole
+
+        require_failures(self.source)
+        damage = parse_numbers(self.damage or "", "--damage")
+        if self.uavs is not None:
+            return Grid(parse_whole(self.uavs, "--uavs"), damage, self.cases, self.seed, physics).scenarios()
+        return damaged_layouts((self.layout or "").split(","), damage, self.cases, self.seed, physics)

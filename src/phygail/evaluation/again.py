@@ -38,7 +38,7 @@ WORLD_US = 4.0  # of the simulator, per alive UAV and step: what a row costs bes
 _SENSING = {"sigma_m": "noise_m", "delay_steps": "delay_steps", "bias_m": "bias_m"}  # field -> key of run.json
 # What run.json may say. Anything else decides rows in a way that is unknown here: such a folder is not flown.
 _KNOWN = {
-    "source", "uavs", "damage", "cases", "seed", "scenarios", "content",
+    "source", "uavs", "damage", "failures", "cases", "seed", "scenarios", "content",
     "methods", "safety", "policy", "plugins", *_SENSING.values(), *asdict(Physics()),
 }  # fmt: skip
 _PLUGIN = "plugin "

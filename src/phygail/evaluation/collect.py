@@ -24,7 +24,7 @@ from phygail.evaluation.machine import machine
 from phygail.evaluation.pool import Engine
 from phygail.evaluation.roster import takes_policy
 from phygail.evaluation.row_checks import make_judge
-from phygail.evaluation.rows import ERROR, Journal, Key, Row, frame, key_of, read_rows, save_rows
+from phygail.evaluation.rows import ERROR, Key, Row, frame, key_of, read_rows
 from phygail.evaluation.runner import Progress, fly_all, plan_tasks, taken_back_if_refused
 from phygail.files import read_json, write_text
 
@@ -78,7 +78,7 @@ class GrowingFolder(RunFolder):
         record = read_json(self._record)
         names = [*record.get("taken_from", []), f"{origin.parent.name}/{origin.name}"]
         write_text(self._record, json.dumps({**record, "taken_from": sorted(set(names))}, indent=2) + "\n")
-        with contextlib.closing(Journal(self.rows_path)) as journal:
+        with contextlib.closing(self.journal()) as journal:
             journal.append(rows)
 
 
@@ -119,7 +119,7 @@ def collect(
             if todo:
                 crew.start(job)
             rows += fly_all(crew, folder, list(todo.values()), len(rows), progress)
-            save_rows(folder.rows_path, rows)
+            folder.save(rows)
             return frame(rows)
     finally:
         crew.stop()

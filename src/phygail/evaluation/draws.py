@@ -1,4 +1,4 @@
-"""The scenarios of an experiment's leg: fresh layouts, the paper's fixed ones, area strikes."""
+"""The scenarios of an experiment's leg: fresh layouts, the paper's fixed ones, area strikes, single failures."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 
 from phygail.config import InputError, Physics
 from phygail.evaluation.experiment import Leg
+from phygail.evaluation.failures import Failures
 from phygail.evaluation.grid import Grid, damaged_layout, damaged_layouts, drawn_id
 from phygail.rng import generator
 from phygail.swarm.damage import damage_count, strike_damage
+from phygail.swarm.failures import KINDS
 from phygail.swarm.formation import draw_layout, width_for
 from phygail.swarm.layouts import PAPER_SIZES, find_layout
 from phygail.swarm.links import find_links
@@ -20,14 +22,17 @@ from phygail.swarm.scenario import Scenario, make_scenario
 
 STRIKES = 2_000  # tried before a setting counts as one that does not split
 _COORDINATES = re.compile(r"(n|strike-n|paper-)(\d{2,})-d(\d\.\d{3})-c(\d{3,})-s(\d+)")  # as `grid.DRAWN_ID`
+_FAILURES = re.compile(r"(single|region)-(\d+)-(\d+)-(\d+)-s(\d+)")  # as `failures.failure_id`
 
 
 def draw_cases(
     leg: Leg, uavs: int, ratios: Iterable[float], cases: int, seed: int
-) -> tuple[Grid | list[Scenario], list[str]]:
+) -> tuple[Grid | Failures | list[Scenario], list[str]]:
     """(scenarios, notes) of one swarm size; the notes name settings that do not split or have fewer distinct cases."""
     if leg.source == "fresh":
         return Grid((uavs,), tuple(ratios), cases, seed), []
+    if leg.source in ("single", "region"):
+        return Failures((uavs,), tuple(int(k) for k in ratios), leg.source, cases, seed), []
     scenarios: list[Scenario] = []
     notes: list[str] = []
     for ratio in ratios:
@@ -93,13 +98,15 @@ class Named:
 
 def is_drawn(name: str) -> bool:
     """Whether an id says how its scenario is drawn."""
-    return _COORDINATES.fullmatch(name) is not None
+    return any(known.fullmatch(name) for known in (_COORDINATES, _FAILURES))
 
 
 def drawn_scenario(name: str, physics: Physics | None = None) -> Scenario:
-    """The scenario of an id such as n0100-d0.250-c003-s0, strike-n0100-... or paper-100-...: drawn once more."""
+    """The scenario of an id such as n0100-d0.250-c003-s0, strike-n0100-..., paper-100-... or single-100-1-7-s0."""
     kind, uavs, ratio, case, seed = _coordinates(name)
     radio = physics or Physics()
+    if kind in KINDS:
+        return Failures((uavs,), (int(ratio),), kind, case + 1, seed).scenario(case)
     if kind == "n":
         return Grid((uavs,), (ratio,), case + 1, seed, radio).scenario(case)
     if kind == "paper-":
@@ -110,8 +117,8 @@ def drawn_scenario(name: str, physics: Physics | None = None) -> Scenario:
 
 
 def _coordinates(name: str) -> tuple[str, int, float, int, int]:
-    """(kind, N, damage ratio, case, seed)."""
-    found = _COORDINATES.fullmatch(name)
+    """(kind, N, damage ratio or number of failures, case, seed)."""
+    found = _COORDINATES.fullmatch(name) or _FAILURES.fullmatch(name)
     if found is None:
         raise InputError(f"the id {name!r} does not say how its scenario is drawn: n0100-d0.250-c003-s0 would")
     kind, uavs, ratio, case, seed = found.groups()

@@ -11,7 +11,8 @@ from phygail.evaluation.grid import LARGEST_SEED
 from phygail.perception.noise import Sensing
 from phygail.swarm.damage import LEAST_ALIVE, damage_count
 
-Source = Literal["fresh", "layouts", "strike"]  # fresh layouts, the paper's fixed ones, an area strike on fresh ones
+# Fresh layouts, the paper's fixed ones, an area strike on fresh ones, failures of single UAVs (METHODS 9.9).
+Source = Literal["fresh", "layouts", "strike", "single", "region"]
 Numbers = Mapping[str, float]  # of the paper, by what they measure
 SEED = 0  # of every reported scenario; nothing was tuned, trained or selected on seeds from 0 to 1000
 
@@ -30,6 +31,7 @@ class Leg:
         sensing: How imperfectly every method sees.
         alone: One worker, whatever the user wants: times are measured.
         seed: Of the scenarios.
+        failures: How many UAVs fail, in place of damage ratios, for the sources "single" and "region".
     """
 
     name: str
@@ -43,11 +45,13 @@ class Leg:
     sensing: Sensing = field(default_factory=Sensing)
     alone: bool = False
     seed: int = SEED
+    failures: tuple[int, ...] = ()
 
     def settings(self) -> Iterator[tuple[int, tuple[float, ...], int]]:
-        """(N, damage ratios, cases) of every size; ratios that would leave fewer than two alive are left out."""
+        """(N, damage ratios or numbers of failures, cases) of every size; at least two must stay alive."""
         for uavs in self.uavs:
             ratios = tuple(r for r in self.damage if round(uavs * r, 6) <= uavs - LEAST_ALIVE and damage_count(uavs, r))
+            ratios += tuple(k for k in self.failures if k <= uavs - LEAST_ALIVE)
             if ratios:
                 yield uavs, ratios, min(self.cases, self.cases_at.get(uavs, self.cases))
 
@@ -117,6 +121,11 @@ class Experiment:
         """Every damage ratio."""
         return tuple(sorted({r for leg in self.legs for r in leg.damage}))
 
+    @property
+    def failures(self) -> tuple[int, ...]:
+        """Every number of failures."""
+        return tuple(sorted({k for leg in self.legs for k in leg.failures}))
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -127,6 +136,7 @@ class Scale:
     methods: tuple[str, ...] | None = None
     cases: int | None = None
     seed: int = SEED
+    failures: tuple[int, ...] | None = None
 
 
 def scaled(experiment: Experiment, scale: Scale) -> Experiment:
@@ -142,6 +152,7 @@ def scaled(experiment: Experiment, scale: Scale) -> Experiment:
         raise InputError(f"seed {scale.seed}: choose from 0 to {LARGEST_SEED:,}")
     _check_among(experiment, "swarm size", scale.uavs, experiment.uavs)
     _check_among(experiment, "damage ratio", scale.damage, experiment.damage)
+    _check_among(experiment, "number of failures", scale.failures, experiment.failures)
     most = max((leg.cases for leg in experiment.legs), default=0)
     legs = []
     for leg in experiment.legs:
@@ -149,6 +160,7 @@ def scaled(experiment: Experiment, scale: Scale) -> Experiment:
             leg,
             uavs=_chosen(leg.uavs, scale.uavs),
             damage=_chosen(leg.damage, scale.damage),
+            failures=_chosen(leg.failures, scale.failures),
             methods=_methods(leg, experiment, scale.methods),
             seed=scale.seed,
         )

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from phygail import __version__
+from phygail.evaluation.failures import Failures, measures
 from phygail.evaluation.grid import Cases
 from phygail.evaluation.roster import load_methods, takes_policy
-from phygail.evaluation.rows import ERROR, Row
+from phygail.evaluation.rows import ERROR, MEASURED, Row
 from phygail.methods.base import METHODS, Method, controller, make_method
 from phygail.methods.faults import checked_flag, explained, named_faults, nonfinite_fault
 from phygail.methods.sensed import sensed_controller
@@ -52,6 +53,11 @@ class Job:
     files: tuple[Path, ...] = ()
     modules: tuple[str, ...] = ()
     sensing: Sensing = field(default_factory=Sensing)
+
+    @property
+    def measured(self) -> bool:
+        """Whether rows hold what failures of single UAVs are judged by."""
+        return isinstance(self.cases, Failures)
 
 
 @dataclass(frozen=True)
@@ -134,16 +140,19 @@ def fly_task(job: Job, task: Task, read_case: Callable[[int], Case]) -> Result:
     """The row of one episode. Whatever a method raises becomes a failed row, never a lost one."""
     case = read_case(task.index)
     facts = case_row(case, task.method, safety=job.safety, policy=job.policy, sensing=job.sensing)
+    if job.measured:
+        facts |= dict.fromkeys(MEASURED)
     if task.verdict:
         given_up = f"given up: {task.verdict}"
         return Result(task, facts | {"flag": task.verdict}, given_up, given_up)
     try:
         episode, method = fly_case(
             case.scenario, task.method, safety=job.safety, policy=job.policy, timeout_s=job.timeout_s,
-            sensing=job.sensing,
+            sensing=job.sensing, record=job.measured,
         )  # fmt: skip
         cause = nonfinite_fault(method) if episode.nonfinite else ""
-        return Result(task, facts | episode_row(episode, method), cause, cause)
+        row = facts | episode_row(episode, method) | (measures(episode, method) if job.measured else {})
+        return Result(task, row, cause, cause)
     except BaseException as error:  # a method from outside may raise anything, also what would end this worker
         flag, cause = f"{ERROR}{type(error).__name__}", explained(error, METHODS.get(task.method))
         return Result(task, facts | {"flag": flag}, traceback.format_exc(), cause)

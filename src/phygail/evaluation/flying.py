@@ -11,7 +11,7 @@ from pathlib import Path
 from phygail.evaluation.collect import collect
 from phygail.evaluation.draws import draw_cases
 from phygail.evaluation.experiment import Leg
-from phygail.evaluation.grid import Grid
+from phygail.evaluation.grid import Cases
 from phygail.evaluation.pool import Engine
 from phygail.evaluation.runner import Progress, make_job
 from phygail.swarm.scenario import Scenario
@@ -58,13 +58,13 @@ def fly_leg(
         for remark in remarks:
             log.warning("%s", remark)
         notes[f"{leg.name} {uavs}"] = remarks
-        if isinstance(scenarios, Grid) or scenarios:
+        if not isinstance(scenarios, list) or scenarios:
             fly_scenarios(scenarios, leg, folder, how, policy, f"{folder.name}, N = {uavs:,}", kin)
     return notes
 
 
 def fly_scenarios(
-    scenarios: Grid | list[Scenario],
+    scenarios: Cases | list[Scenario],
     leg: Leg,
     folder: Path,
     how: Flying,

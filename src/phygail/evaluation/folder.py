@@ -12,12 +12,14 @@ from typing import Any
 
 from phygail import __version__
 from phygail.config import CONTACT_M, InputError, Physics, physics_values
+from phygail.evaluation.failures import Failures
 from phygail.evaluation.flight import TIMEOUT, Job
 from phygail.evaluation.grid import Grid, Listed
 from phygail.evaluation.row_checks import Judge
-from phygail.evaluation.rows import FURTHER, LOST, Row, key_of, read_rows, save_rows
+from phygail.evaluation.rows import FURTHER, LOST, Journal, Row, key_of, read_rows, save_rows
 from phygail.files import DRAFT, make_folder, read_json, write_text
 from phygail.perception.noise import Sensing
+from phygail.swarm.failures import KINDS
 from phygail.swarm.scenario import Scenario, scenario_to_json
 
 try:
@@ -51,6 +53,8 @@ def describe_sensing(sensing: Sensing) -> dict[str, float]:
 
 def _describe_cases(job: Job) -> dict[str, Any]:
     cases = job.cases
+    if isinstance(cases, Failures):
+        return cases.describe()
     if isinstance(cases, Grid):
         source = {"uavs": list(cases.uavs), "damage": list(cases.damage), "cases": cases.cases, "seed": cases.seed}
         return source | physics_values([cases.physics])
@@ -177,10 +181,10 @@ class RunFolder:
             again.add(TIMEOUT)  # whoever changes the limit wants those that met it flown again
         rows = list({key_of(row): row for row in rows if again.isdisjoint(row["flag"].split(";"))}.values())
         if earlier:  # before the record: if it names another timeout, the rows that met the old one are gone already
-            save_rows(self.rows_path, rows)
+            self.save(rows)
         write_text(self._record, json.dumps(self.record(about, earlier), indent=2) + "\n")
         if not earlier:
-            save_rows(self.rows_path, rows)
+            self.save(rows)
         return rows
 
     def _check_rows(self, rows: list[Row], judge: Judge) -> None:
@@ -192,6 +196,19 @@ class RunFolder:
                 )
             if fault := judge(row):
                 raise InputError(f"{self.rows_path}, row {number}: {fault}; delete this row and run again")
+
+    @property
+    def measured(self) -> bool:
+        """Whether its rows hold the further columns of failures of single UAVs."""
+        return self.config.get("source") in KINDS
+
+    def save(self, rows: Iterable[Row]) -> None:
+        """Replace rows.csv by these rows, sorted."""
+        save_rows(self.rows_path, rows, measured=self.measured)
+
+    def journal(self) -> Journal:
+        """rows.csv, to append to."""
+        return Journal(self.rows_path, measured=self.measured)
 
     def log_error(self, row: Row, details: str) -> None:
         """Append what a method raised to errors.log."""

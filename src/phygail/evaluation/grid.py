@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from phygail.config import InputError, Physics
 from phygail.files import parse_number
@@ -25,6 +25,7 @@ PERMILLE = 1000  # damage ratios are whole permille: the ratio stands in the id 
 DRAWN_ID = r"^(?:n|strike-n|paper-)\d{2,}-d(\d\.\d{3})-c\d{3,}-s\d+$"
 
 
+@runtime_checkable
 class Cases(Protocol):
     """Numbered scenarios that a worker can make on its own."""
 
@@ -168,9 +169,9 @@ def damaged_layout(ground: NamedLayout, ratio: float, case: int, seed: int, phys
     )
 
 
-def as_cases(source: Grid | Iterable[Scenario]) -> Grid | Listed:
-    """A grid as it is, scenarios as a list."""
-    return source if isinstance(source, Grid) else Listed(tuple(source))
+def as_cases(source: Cases | Iterable[Scenario]) -> Cases:
+    """What can be drawn by number as it is, scenarios as a list."""
+    return source if isinstance(source, Cases) else Listed(tuple(source))
 
 
 def drawn_id(uavs: int, ratio: float, case: int, seed: int) -> str:

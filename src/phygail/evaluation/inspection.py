@@ -9,11 +9,15 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from phygail.config import Physics
+from phygail.methods.rnfr import fill_spots
 from phygail.rng import generator
+from phygail.swarm.bounds import bound_steps
 from phygail.swarm.damage import random_damage
+from phygail.swarm.failures import critical_uavs
 from phygail.swarm.links import find_links, label_subnets
 
 RATIOS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+MOST_COSTED = 200  # critical UAVs whose loss is worked out: each takes up to half a second in a swarm of 10,000
 DRAWS = 200  # damage sets per ratio: a probability is known to +-0.07 at worst (95 %)
 
 
@@ -37,6 +41,26 @@ class DamageOutlook:
 
 
 @dataclass(frozen=True)
+class FailureCost:
+    """What the loss of one critical UAV would do, and cost.
+
+    Attributes:
+        uav: Index.
+        subnets: After its loss. cut_off: UAVs outside the largest of them.
+        bound_s: No method reconnects them in less time.
+        stand_in_m: Meters flown if spare UAVs move up to its place, the largest single move the smallest (`rnfr`).
+        stand_ins: UAVs that move then; 0 if nobody can be spared.
+    """
+
+    uav: int
+    subnets: int
+    cut_off: int
+    bound_s: float
+    stand_in_m: float
+    stand_ins: int
+
+
+@dataclass(frozen=True)
 class Inspection:
     """A layout as a network.
 
@@ -50,6 +74,8 @@ class Inspection:
         critical: Indices of UAVs whose loss alone splits a subnet.
         outlook: By damage ratio.
         physics: Radio and vehicle.
+        failures: What the loss of each critical UAV would cost, the first `MOST_COSTED` of them; none if the layout is
+            split already.
     """
 
     uavs: int
@@ -61,6 +87,7 @@ class Inspection:
     critical: tuple[int, ...]
     outlook: tuple[DamageOutlook, ...]
     physics: Physics
+    failures: tuple[FailureCost, ...] = ()
 
 
 def inspect_layout(
@@ -74,6 +101,7 @@ def inspect_layout(
     """Inspect a layout ((N, 2) m); random damage is drawn `draws` times per ratio."""
     radio = physics or Physics()
     links = find_links(layout, radio.range_m, radio.contact_m)
+    critical = critical_uavs(len(layout), links.pairs)
     nearest = cKDTree(layout).query(layout, k=2)[0][:, 1]
     return Inspection(
         len(layout),
@@ -82,10 +110,23 @@ def inspect_layout(
         links.count,
         float(nearest.min()),
         len(links.contacts),
-        tuple(critical_uavs(len(layout), links.pairs)),
+        tuple(critical),
         tuple(_outlook(len(layout), links.pairs, ratio, seed, draws) for ratio in ratios),
         radio,
+        tuple(failure_cost(layout, uav, radio) for uav in critical[:MOST_COSTED]) if links.connected else (),
     )
+
+
+def failure_cost(layout: np.ndarray, uav: int, physics: Physics) -> FailureCost:
+    """What the loss of UAV `uav` of a connected layout ((N, 2) m) would do, and cost."""
+    alive = np.delete(layout, uav, axis=0)
+    sizes = np.bincount(find_links(alive, physics.range_m).subnet)
+    targets, short = fill_spots(alive, layout[[uav]], physics)
+    flown = np.hypot(*(targets - alive).T)
+    return FailureCost(
+        uav, len(sizes), int(sizes.sum() - sizes.max()), round(bound_steps(alive, physics) * physics.step_s, 9),
+        float(flown.sum()), 0 if short else int((flown > 0).sum()),
+    )  # fmt: skip
 
 
 def _outlook(uavs: int, pairs: np.ndarray, ratio: float, seed: int, draws: int) -> DamageOutlook:
@@ -100,51 +141,3 @@ def _outlook(uavs: int, pairs: np.ndarray, ratio: float, seed: int, draws: int) 
         subnet, counts[draw] = label_subnets(int(alive.sum()), row[pairs[alive[pairs].all(axis=1)]])
         largest[draw] = np.bincount(subnet).max() / alive.sum()
     return DamageOutlook(ratio, len(damaged), float((counts > 1).mean()), float(counts.mean()), float(largest.mean()))
-
-
-def critical_uavs(uavs: int, pairs: np.ndarray) -> list[int]:
-    """Articulation points of the network, sorted (Hopcroft and Tarjan 1973, without recursion, O(N + links)).
-
-    Args:
-        uavs: N.
-        pairs: (m, 2) int, links.
-    """
-    neighbors = _neighbor_lists(uavs, pairs)
-    found, low = [-1] * uavs, [0] * uavs  # time of discovery; earliest UAV reachable from the subtree
-    critical: set[int] = set()
-    clock = 0
-    for root in range(uavs):
-        if found[root] >= 0:
-            continue
-        found[root] = low[root] = clock
-        clock += 1
-        branches = 0
-        path = [(root, iter(neighbors[root]))]
-        while path:
-            here, rest = path[-1]
-            there = next((n for n in rest if len(path) < 2 or n != path[-2][0]), None)
-            if there is None:
-                path.pop()
-                if path:
-                    above = path[-1][0]
-                    low[above] = min(low[above], low[here])
-                    if above == root:
-                        branches += 1
-                    elif low[here] >= found[above]:
-                        critical.add(above)
-            elif found[there] >= 0:
-                low[here] = min(low[here], found[there])
-            else:
-                found[there] = low[there] = clock
-                clock += 1
-                path.append((there, iter(neighbors[there])))
-        if branches > 1:
-            critical.add(root)
-    return sorted(critical)
-
-
-def _neighbor_lists(uavs: int, pairs: np.ndarray) -> list[list[int]]:
-    both = np.concatenate([pairs, pairs[:, ::-1]])
-    both = both[np.argsort(both[:, 0], kind="stable")]
-    stops = np.cumsum(np.bincount(both[:, 0], minlength=uavs))[:-1]
-    return [part.tolist() for part in np.split(both[:, 1], stops)]

@@ -8,6 +8,7 @@ from typing import Any
 
 from phygail.evaluation.evidence import Evidence, load_evidence
 from phygail.evaluation.experiment import Experiment
+from phygail.evaluation.failure_report import draw_failures, failures, failures_by_size
 from phygail.evaluation.figures import draw_curves, draw_over_bound
 from phygail.evaluation.neighbors_figure import draw_neighbors
 from phygail.evaluation.proposition_tables import propositions, terminal_reward
@@ -25,12 +26,16 @@ TABLES.add("learning", learning)
 TABLES.add("case-study", case_study)
 TABLES.add("terminal-reward", terminal_reward)
 
+TABLES.add("failures", failures)
+TABLES.add("failures-by-size", failures_by_size)
+
 FIGURES: Registry[Callable[[Evidence, Path], None]] = Registry("figure")
 FIGURES.add("curves", lambda evidence, path: draw_curves(evidence.rows, path))
 FIGURES.add("over-bound", lambda evidence, path: draw_over_bound(evidence.rows, path))
 FIGURES.add("sensing", draw_sensing)
 FIGURES.add("learning", draw_learning)
 FIGURES.add("neighbors", draw_neighbors)
+FIGURES.add("failures", draw_failures)
 
 
 def flights_folder(experiment: Experiment, out: Path) -> Path:

@@ -53,6 +53,22 @@ COLUMNS: dict[str, type] = {
     "delay_steps": int,  # age of everything known about neighbors
     "bias_m": float,  # standard deviation of the constant error of every stored coordinate
 }
+# Further columns of comparisons on failures of single UAVs (METHODS 9.9), where it matters who moved. Columns of a plan
+# are empty for a method without one.
+MEASURED: dict[str, type] = {
+    "max_m": float,  # longest path of a UAV
+    "moved": int,  # UAVs with a path longer than 0.01 m
+    "messages": int,  # broadcasts that the rule needs
+    "failure_pct": float,  # watched area that went with the failed, of that before
+    "lost_pct": float,  # watched area lost at the end, the failed included
+    "longer_pct": float,  # pairs of alive UAVs with more hops than before the failure, or none
+    "plan_connected": int,  # and the same for a plan flown to its end instead of until connected
+    "plan_max_m": float,
+    "plan_total_m": float,
+    "plan_moved": int,
+    "plan_lost_pct": float,
+    "plan_longer_pct": float,
+}
 FURTHER: dict[str, Any] = {
     "noise_m": 0.0,
     "delay_steps": 0,
@@ -68,13 +84,19 @@ def key_of(row: Mapping[str, Any]) -> Key:
     return row["scenario"], row["method"]
 
 
-def csv_text(rows: Iterable[Mapping[str, Any]], *, header: bool) -> str:
+def columns_of(*, measured: bool) -> dict[str, type]:
+    """The columns of a file, with or without those of `MEASURED`."""
+    return COLUMNS | MEASURED if measured else COLUMNS
+
+
+def csv_text(rows: Iterable[Mapping[str, Any]], *, header: bool, measured: bool = False) -> str:
     """Rows as CSV lines; floats in the shortest form that reads back exactly."""
+    columns = columns_of(measured=measured)
     lines = io.StringIO()
     writer = csv.writer(lines, lineterminator="\n")
     if header:
-        writer.writerow(COLUMNS)
-    writer.writerows([["" if row[c] is None else row[c] for c in COLUMNS] for row in rows])
+        writer.writerow(columns)
+    writer.writerows([["" if row[c] is None else row[c] for c in columns] for row in rows])
     return lines.getvalue()
 
 
@@ -90,8 +112,9 @@ def read_rows(path: Path) -> list[Row]:
     if not lines:
         return []
     header = lines[0].removesuffix("\r").split(",")
-    columns = list(COLUMNS)[: len(header)]
-    if header != columns or len(columns) < len(COLUMNS) - len(FURTHER):
+    columns = list(COLUMNS | MEASURED)[: len(header)]
+    beyond = max(0, len(columns) - len(COLUMNS))  # measured columns stand there all or not at all
+    if header != columns or len(columns) < len(COLUMNS) - len(FURTHER) or beyond not in (0, len(MEASURED)):
         raise InputError(f"{path} does not begin with the columns of a comparison: choose another folder")
     rows = []
     for number, line in enumerate(lines[1:], start=2):
@@ -105,8 +128,9 @@ def read_rows(path: Path) -> list[Row]:
 def _parse(line: str, columns: list[str]) -> Row:
     """One line; ValueError or csv.Error if it is none of ours."""
     (record,) = csv.reader([line], strict=True)  # ValueError for an empty line
+    kinds = COLUMNS | MEASURED
     cells = zip(columns, record, strict=True)
-    return {name: _READERS[COLUMNS[name]](cell) if cell or COLUMNS[name] is str else None for name, cell in cells}
+    return {name: _READERS[kinds[name]](cell) if cell or kinds[name] is str else None for name, cell in cells}
 
 
 def _whole(cell: str) -> int:
@@ -120,21 +144,22 @@ _WHOLE = re.compile(r"-?[0-9]{1,19}")
 _READERS: dict[type, Callable[[str], Any]] = {str: str, int: _whole, float: parse_number}
 
 
-def save_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+def save_rows(path: Path, rows: Iterable[Mapping[str, Any]], *, measured: bool = False) -> None:
     """Replace the file by these rows, sorted by scenario and method, whole or not at all."""
-    write_text(path, csv_text(sorted(rows, key=key_of), header=True))
+    write_text(path, csv_text(sorted(rows, key=key_of), header=True, measured=measured))
 
 
 class Journal:
     """Appends rows to a CSV file that begins with its header; returns only when they are on disk."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, measured: bool = False) -> None:
         self._file = path.open("a", encoding="utf-8", newline="")
+        self._measured = measured
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Write rows durably."""
         try:
-            self._file.write(csv_text(rows, header=False))
+            self._file.write(csv_text(rows, header=False, measured=self._measured))
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
@@ -151,7 +176,9 @@ def frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     import polars as pl  # 0.3 s: only when a frame is wanted
 
     kinds = {str: pl.String, int: pl.Int64, float: pl.Float64}
+    ordered = sorted(rows, key=key_of)
+    columns = columns_of(measured=bool(ordered) and all(name in ordered[0] for name in MEASURED))
     return pl.DataFrame(
-        [{c: row[c] for c in COLUMNS} for row in sorted(rows, key=key_of)],
-        schema={name: kinds[kind] for name, kind in COLUMNS.items()},
+        [{c: row[c] for c in columns} for row in ordered],
+        schema={name: kinds[kind] for name, kind in columns.items()},
     )

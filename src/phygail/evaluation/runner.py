@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from phygail.config import InputError
 from phygail.evaluation.flight import Job, Result, Task
 from phygail.evaluation.folder import RunFolder, resolved_config
-from phygail.evaluation.grid import Grid, as_cases
+from phygail.evaluation.grid import Cases, as_cases
 from phygail.evaluation.local_engine import LocalEngine
 from phygail.evaluation.machine import machine
 from phygail.evaluation.pool import Engine, RefusedError
 from phygail.evaluation.roster import check_policy, choose_methods, load_methods, sources_of
 from phygail.evaluation.row_checks import make_judge
-from phygail.evaluation.rows import ERROR, Journal, Row, frame, key_of, save_rows
+from phygail.evaluation.rows import ERROR, Row, frame, key_of
 from phygail.files import write_text
 from phygail.methods import METHODS
 from phygail.perception.noise import Sensing
@@ -34,7 +34,7 @@ log = logging.getLogger("phygail")
 
 
 def compare(
-    cases: Grid | Iterable[Scenario],
+    cases: Cases | Iterable[Scenario],
     methods: str | Sequence[str],
     out: str | Path,
     *,
@@ -54,7 +54,7 @@ def compare(
     the two timings, for any number of workers and either engine. A method that raises fails the episode, not the run.
 
     Args:
-        cases: A grid, which the workers draw themselves, or scenarios.
+        cases: A grid or failures, which the workers draw themselves, or scenarios.
         methods: Names, or "a,b,c", or "all".
         out: Folder for rows.csv, run.json, summary.md and figures.
         workers: Processes.
@@ -86,7 +86,7 @@ def compare(
             if todo and not fresh:
                 crew.start(job)
             rows += fly_all(crew, folder, todo, len(rows), progress)
-            save_rows(folder.rows_path, rows)
+            folder.save(rows)
             table = frame(rows)
             _report(folder, table, command)
             return table
@@ -107,7 +107,7 @@ def taken_back_if_refused(folder: RunFolder, *, fresh: bool) -> Iterator[None]:
 
 
 def make_job(
-    cases: Grid | Iterable[Scenario],
+    cases: Cases | Iterable[Scenario],
     methods: str | Sequence[str],
     *,
     safety: bool,
@@ -152,7 +152,7 @@ def fly_all(crew: Engine, folder: RunFolder, todo: list[Task], before: int, prog
     if not todo:
         return rows
     told: set[tuple[str, str]] = set()
-    with contextlib.closing(Journal(folder.rows_path)) as journal:
+    with contextlib.closing(folder.journal()) as journal:
         for results in crew.run(todo):
             journal.append(result.row for result in results)
             rows += [result.row for result in results]

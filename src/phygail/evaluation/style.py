@@ -59,6 +59,13 @@ METHOD_STYLES: dict[str, LineStyle] = {
     "demd": LineStyle("#882255", "d"),
     "hero": LineStyle("#CC79A7", "P"),
     "center-fly": LineStyle("#7F5539", "v"),
+    "bridge": LineStyle("#D41159", "*"),
+    "vcr": LineStyle("#332288", "s", hollow=True),
+    "ledir": LineStyle("#44AA99", "^", hollow=True),
+    "dcrmf": LineStyle("#AA4466", "D", hollow=True),
+    "rnfr": LineStyle("#117733", "v", hollow=True),
+    "cist": LineStyle("#4477AA", "p", hollow=True),
+    "hpc-cr": LineStyle("#999933", "<", hollow=True),
 }
 
 _FURTHER = tuple(

@@ -104,7 +104,12 @@ def count_timeouts(rows: pl.DataFrame) -> int:
 
 
 def _provenance(config: dict[str, Any], command: str, scenarios: int) -> list[str]:
-    if "uavs" in config:
+    if "failures" in config:
+        source = (
+            f"UAVs {_listed(config['uavs'])}; failures {_listed(config['failures'])} ({config['source']}); "
+            f"{config['cases']} cases per setting; seed {config['seed']}"
+        )
+    elif "uavs" in config:
         source = (
             f"UAVs {_listed(config['uavs'])}; damage {_listed(config['damage'])}; "
             f"{config['cases']} cases per cell; seed {config['seed']}"

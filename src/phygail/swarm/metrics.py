@@ -9,6 +9,7 @@ import numpy as np
 from phygail.swarm.state import SwarmState
 
 CONTACT_RATE_CAP = 2.0  # the cap that reproduces the paper's collision column (METHODS F4)
+MOVED_SHARE = 1 / 12_000  # of the radio range, 0.01 m at 120 m: whoever flew less has not moved
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class Metrics:
         contact_rate_capped: min(2, contact_rate_raw).
         distance_m_per_uav: Mean path length.
         max_speed_mps: Fastest executed speed of any UAV.
+        longest_m: Longest path of a UAV.
+        moved: UAVs whose path is longer than `MOVED_SHARE` of the radio range.
     """
 
     contact_events_per_uav: float
@@ -29,6 +32,8 @@ class Metrics:
     contact_rate_capped: float
     distance_m_per_uav: float
     max_speed_mps: float
+    longest_m: float
+    moved: int
 
 
 class Meter:
@@ -40,6 +45,8 @@ class Meter:
         self._touching = self._codes(first)
         self._events = self._pair_steps = self._steps = 0
         self._distance = self._fastest = 0.0
+        self._paths = np.zeros(self._alive)  # m, of every UAV
+        self._still_m = MOVED_SHARE * first.scenario.physics.range_m
 
     def _codes(self, state: SwarmState) -> np.ndarray:
         """One sorted number per pair in contact."""
@@ -55,6 +62,7 @@ class Meter:
         self._touching = touching
         speed = np.hypot(state.velocities[:, 0], state.velocities[:, 1])
         self._distance += float(speed.sum()) * self._step_s
+        self._paths += speed * self._step_s
         self._fastest = max(self._fastest, float(speed.max()))
         self._steps += 1
 
@@ -62,5 +70,6 @@ class Meter:
         """The figures so far; all zero for an episode without a step."""
         rate = self._pair_steps / max(1, self._steps) / self._alive / self._step_s
         return Metrics(
-            self._events / self._alive, rate, min(CONTACT_RATE_CAP, rate), self._distance / self._alive, self._fastest
-        )
+            self._events / self._alive, rate, min(CONTACT_RATE_CAP, rate), self._distance / self._alive, self._fastest,
+            float(self._paths.max()), int((self._paths > self._still_m).sum()),
+        )  # fmt: skip

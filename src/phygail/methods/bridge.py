@@ -1,0 +1,182 @@
+"""bridge (METHODS 9.10): who need not move, stays. The ends of missing links fly; everybody only if that fails."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from phygail.methods.base import SubnetMethod, register
+from phygail.methods.classic import distances, follow, network_is_one, plan_range
+from phygail.methods.forces import go
+from phygail.methods.reach import Reach
+from phygail.methods.sidr import aggregating
+from phygail.perception.view import SubnetView, SubnetViews
+from phygail.swarm.failures import neighbor_lists
+from phygail.swarm.tree import spanning_tree
+
+CALM_SHARE = 0.2  # so many lost teammates per member of a subnet, and one in any case, rouse nobody
+DOUBT_SHARE = 0.5  # of the radio range: if nobody comes, so far around the missing end nobody is expected any more
+_ROUNDING = 1e-6  # of a step or of the radio range
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Where the members of a subnet fly, all arriving together.
+
+    Attributes:
+        picture: What it was made from: who is a member, who is silent.
+        ends: Roster indices of the teammates that should come halfway.
+        begun: Step at which it was made. steps: How long it takes. pace: Share of the way flown in a step, so that
+            the one with the longest flies at full speed.
+        start, targets: (m, 2) m.
+    """
+
+    picture: bytes
+    ends: tuple[int, ...]
+    begun: int
+    steps: int
+    pace: float
+    start: np.ndarray
+    targets: np.ndarray
+
+    def places(self, step: int) -> np.ndarray:
+        """(m, 2) m, where everybody should be after the step that begins at `step`."""
+        return self.start + (self.targets - self.start) * min(1.0, (step + 1 - self.begun) * self.pace)
+
+
+@register
+class Bridge(SubnetMethod):
+    """A subnet believes that every teammate it has not found silent stands at its roster spot.
+
+    The minimum spanning tree of members and believed teammates has edges longer than the radio range: missing links.
+    Their end in the subnet flies halfway, and whoever would lose it follows; the other end does the same if it lives
+    and believes the same, as after a single failure every subnet does (Lemma 9.2). If it does not come, it is doubted,
+    and those around it, and the subnet plans anew without them. More lost teammates than a few failures leave rouse
+    everybody, for good: the subnet then flies as `reach`.
+    """
+
+    name = "bridge"
+    summary = "only the ends of missing links and their followers fly; reach if that is not enough"
+    reckons = True
+    own_centers = True
+
+    def __init__(self, rng: np.random.Generator | None = None) -> None:
+        super().__init__(rng)
+        self._reach = Reach(rng)
+        self._plans: dict[int, Plan] = {}  # by roster index, one for all members of a subnet
+        self._roused: set[int] = set()  # roster indices
+        self._doubted: dict[int, frozenset[int]] = {}  # by roster index: teammates that have not come
+        self._missed: dict[int, int] = {}  # by roster index: how often nobody came
+
+    def act(self, view: SubnetView) -> np.ndarray:
+        return self.act_all(view.alone())
+
+    def act_all(self, views: SubnetViews) -> np.ndarray:
+        commands = np.array(self._reach.act_all(views))  # it listens for the silent, too
+        self.flag = self._reach.flag
+        late = aggregating(views)
+        for label, (rows, view) in enumerate(zip(views.rows, views, strict=True)):
+            plan = None if late[label] else self._plan_of(view)
+            if plan is not None:
+                commands[rows] = go(view.positions, plan.places(view.step), view.mission.physics)
+        return commands
+
+    def tell(self, member: int) -> np.ndarray | None:
+        return self._reach.tell(member)
+
+    def hear(self, member: int, news: np.ndarray) -> None:
+        self._reach.hear(member, news)
+
+    def _plan_of(self, view: SubnetView) -> Plan | None:
+        """What a subnet flies by; None if it is roused."""
+        members = view.members.tolist()
+        known = self._reach.tell(members[0])
+        silent = np.zeros(len(view.roster), dtype=bool) if known is None else known.astype(bool)
+        gone = self._gone(members, silent)
+        plan = self._plans.get(members[0])
+        if plan is not None and plan.picture == _picture(view, gone) and view.step >= plan.begun + plan.steps:
+            self._doubt(view, members, plan.ends)
+            gone = self._gone(members, silent)
+        if plan is None or plan.picture != _picture(view, gone):
+            plan = make_plan(view, gone)
+        lost = int(silent.sum()) + max(self._missed.get(k, 0) for k in members)
+        crisis = lost > max(1.0, CALM_SHARE * len(members))
+        if crisis or not plan.steps or not self._roused.isdisjoint(members):
+            self._roused.update(members)
+            return None
+        self._plans.update(dict.fromkeys(members, plan))
+        return plan
+
+    def _gone(self, members: list[int], silent: np.ndarray) -> np.ndarray:
+        """(N,) bool, whom the subnet does not expect: the silent and the doubted."""
+        gone = silent.copy()
+        gone[list(frozenset().union(*(self._doubted.get(k, frozenset()) for k in members)))] = True
+        gone[members] = False
+        return gone
+
+    def _doubt(self, view: SubnetView, members: list[int], ends: tuple[int, ...]) -> None:
+        """Nobody came: neither those at the other ends of the missing links nor those around them are expected."""
+        reach = DOUBT_SHARE * view.mission.physics.range_m
+        near = [np.flatnonzero(distances(view.roster, view.roster[end]) <= reach).tolist() for end in ends]
+        known = [self._doubted.get(k, frozenset()) for k in members]
+        doubted = frozenset(ends).union(*known, *near)
+        missed = 1 + max(self._missed.get(k, 0) for k in members)
+        self._doubted.update(dict.fromkeys(members, doubted))
+        self._missed.update(dict.fromkeys(members, missed))
+
+
+def _picture(view: SubnetView, gone: np.ndarray) -> bytes:
+    return view.members.tobytes() + gone.tobytes()
+
+
+def make_plan(view: SubnetView, gone: np.ndarray) -> Plan:
+    """Both ends of a missing link fly half of what is missing; if several would tear the subnet, only the shortest.
+
+    Args:
+        view: The subnet. gone: (N,) bool, who is not expected.
+    """
+    physics = view.mission.physics
+    reach = plan_range(physics)
+    links = missing_links(view, gone, reach)
+    leaders = {
+        row: (view.roster[end] - view.positions[row]) * (0.5 * (away - reach) / away) for row, end, away in links
+    }
+    targets = bridge_targets(view, leaders)
+    if len(links) > 1 and not network_is_one(targets, physics):
+        links = links[:1]
+        targets = bridge_targets(view, {links[0][0]: leaders[links[0][0]]})
+    farthest = float(np.hypot(*(targets - view.positions).T).max())
+    steps, pace = math.ceil(farthest / physics.stride_m - _ROUNDING), physics.stride_m / farthest if links else 0.0
+    ends = tuple(end for _, end, _ in links)
+    return Plan(_picture(view, gone), ends, view.step, steps, pace, view.positions, targets)
+
+
+def missing_links(view: SubnetView, gone: np.ndarray, range_m: float) -> list[tuple[int, int, float]]:
+    """(row, roster index of the teammate at the other end, m apart) of the missing links of a subnet, shortest first.
+
+    A member has the shortest of its own only.
+
+    Args:
+        view: The subnet. gone: (N,) bool, who is not expected. range_m: Longer edges are missing links.
+    """
+    believed = np.flatnonzero(view.lost & ~gone)
+    m = len(view.members)
+    edges, lengths = spanning_tree(np.vstack([view.positions, view.roster[believed]]))
+    edges = np.sort(edges, axis=1)
+    missing = np.flatnonzero((edges[:, 0] < m) & (edges[:, 1] >= m) & (lengths > range_m * (1 + _ROUNDING)))
+    found: dict[int, tuple[int, int, float]] = {}
+    for k in missing[np.argsort(lengths[missing], kind="stable")]:
+        row = int(edges[k, 0])
+        found.setdefault(row, (row, int(believed[edges[k, 1] - m]), float(lengths[k])))
+    return list(found.values())
+
+
+def bridge_targets(view: SubnetView, leaders: dict[int, np.ndarray]) -> np.ndarray:
+    """(m, 2) m, where members fly if `leaders` (rows) move by so many meters ((2,)) and the others follow."""
+    targets = view.positions.copy()
+    for row, way in leaders.items():
+        targets[row] += way
+    neighbors = neighbor_lists(len(targets), view.pairs)
+    return follow(view.positions, neighbors, targets, leaders, (), plan_range(view.mission.physics))[0]
