@@ -24,12 +24,11 @@ from phygail.training.evolve_run import (
     VALIDATION_SEED,
     EvolveConfig,
     evolve,
-    make_world,
     resume_evolution,
     start_evolution,
     validation_cells,
 )
-from phygail.training.flights import fly_policy
+from phygail.training.flights import World, fly_policy
 from phygail.training.log import read_log
 from phygail.training.worlds import draw_worlds
 
@@ -118,7 +117,7 @@ def test_exported_policy_flies_as_it_was_trained(finished: Path, tmp_path: Path)
     policy = export_gates(finished / LATEST, tmp_path / "policy.onnx")
     for scenario in draw_worlds(3, 9, "export"):
         flown = run_episode(scenario, make_method("phygail", policy=policy)).steps
-        assert abs(flown - fly_policy(make_world(scenario), vector, shape, belief)) <= 1
+        assert abs(flown - fly_policy(World.of(scenario), vector, shape, belief)) <= 1
 
 
 def test_a_folder_with_a_run_is_not_begun_again(finished: Path) -> None:
