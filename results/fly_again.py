@@ -2,30 +2,30 @@
 
     python results/fly_again.py [--share 0.05] [--only FOLDER] [--methods a,b] [--workers 2] [--most-s 1]
 
-Prints old against new steps per folder; exit code 1 if any column but the timings differs anywhere, 2 if nothing can
-be flown. Which rows are flown depends on the rows and the options only. Run it after every change of a rule: each
-difference is explained in CHANGELOG.md, or the folder is flown again in the same commit.
+Tells every row that differs when it is flown, then old against new steps per folder. Exit code 1 if any column but the
+timings differs anywhere, 2 if nothing can be flown, 130 if it was interrupted before anything differed. Which rows are
+flown depends on the rows and the options only. Run it after every change of a rule: each difference is explained in
+CHANGELOG.md, or the folder is flown again in the same commit.
 """
 
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
 from phygail.config import InputError
-from phygail.evaluation.again import HEADER, Pair, Plan, fly_again, folder_cells, plan_again
+from phygail.evaluation.again import HEADER, Old, Pair, Plan, fly_again, folder_cells, plan_again
 from phygail.evaluation.local_engine import LocalEngine
-from phygail.evaluation.rows import key_of
 from phygail.evaluation.tables import markdown_table
 
 RESULTS = Path(__file__).parent
 SHARE = 0.05
 MOST_S = 1.0  # one row in seven is slower; flying those would take seven times as long as all others
 TOLD_S = 20.0  # between two lines of progress
-LISTED = 20  # differing flights that are named
 
 
 class Progress:
@@ -60,20 +60,27 @@ def tell_plan(plan: Plan) -> None:
 
 
 def tell_pairs(pairs: list[Pair]) -> None:
-    """The table per folder; where anything differs, per method and flight by flight."""
+    """The table per folder; where anything differs, per method too."""
     print(markdown_table(HEADER, folder_cells(pairs, lambda pair: pair.old.folder)))
-    differing = [pair for pair in pairs if pair.differing]
-    if not differing:
-        return
-    folders = {pair.old.folder for pair in differing}
-    changed = [pair for pair in pairs if pair.old.folder in folders]
-    print(markdown_table(HEADER, folder_cells(changed, lambda pair: f"{pair.old.folder} {pair.new['method']}")))
-    ordered = sorted(differing, key=lambda pair: (pair.old.folder, key_of(pair.new)))
-    for pair in ordered[:LISTED]:
-        changes = ", ".join(f"{name} {pair.old.row[name]} -> {pair.new[name]}" for name in pair.differing)
-        print(f"{pair.old.folder}: {pair.new['method']} on {pair.new['scenario']}: {changes}")
-    if len(ordered) > LISTED:
-        print(f"... and {len(ordered) - LISTED:,} more")
+    folders = {pair.old.folder for pair in pairs if pair.differing}
+    if folders:
+        changed = [pair for pair in pairs if pair.old.folder in folders]
+        print(markdown_table(HEADER, folder_cells(changed, lambda pair: f"{pair.old.folder} {pair.new['method']}")))
+
+
+def fly(chosen: list[Old], workers: int) -> tuple[list[Pair], bool]:
+    """(pairs, whether all were flown); a row that differs is told at once, and an interruption loses nothing."""
+    pairs: list[Pair] = []
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        for pair in fly_again(chosen, LocalEngine(workers), Progress()):
+            pairs.append(pair)
+            if pair.differing:
+                changes = ", ".join(f"{name} {pair.old.row[name]} -> {pair.new[name]}" for name in pair.differing)
+                print(f"{pair.old.folder}: {pair.new['method']} on {pair.new['scenario']}: {changes}", flush=True)
+    except KeyboardInterrupt:
+        return pairs, False
+    return pairs, True
 
 
 def main() -> int:
@@ -94,14 +101,15 @@ def main() -> int:
         tell_plan(plan)
         if not plan.chosen:
             raise InputError("no row can be flown: see above, or choose other options")
-        pairs = list(fly_again(plan.chosen, LocalEngine(options.workers), Progress()))
+        pairs, whole = fly(plan.chosen, options.workers)
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
     tell_pairs(pairs)
     differ = sum(bool(pair.differing) for pair in pairs)
-    print(f"{len(pairs):,} rows flown again, {differ:,} differ.")
-    return 1 if differ else 0
+    short = "" if whole else f" of {len(plan.chosen):,} before the interruption"
+    print(f"{len(pairs):,} rows flown again{short}, {differ:,} differ.")
+    return 1 if differ else 0 if whole else 130
 
 
 if __name__ == "__main__":

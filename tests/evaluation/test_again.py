@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import sys
 from collections import Counter
@@ -198,6 +199,18 @@ def test_timings_and_version_are_forgiven(results, here, column):
     finally:
         restore()
     assert not any(pair.differing for pair in fly_again(plan.chosen, here))
+
+
+def test_an_interruption_loses_nothing_that_was_flown(results, here, monkeypatch, capsys):
+    class Interrupted(type(here)):
+        def run(self, tasks):
+            yield from itertools.islice(super().run(tasks), 3)
+            raise KeyboardInterrupt
+
+    assert run_script(monkeypatch, results, "--share", "1", "--only", "plain", engine=Interrupted()) == 130
+    told = capsys.readouterr().out
+    assert "| plain | 3 | 3 | 0 | 0 |" in told
+    assert "3 rows flown again of 8 before the interruption, 0 differ" in told
 
 
 # --- what is left out ------------------------------------------------------------------------------------------------

@@ -488,8 +488,8 @@ def test_a_layout_is_tried_with_twenty_damage_sets_before_the_next(monkeypatch):
 def test_larger_swarms_are_tried_less_often(monkeypatch, uavs, tries):
     """20,000,000 / N^2 damage sets, from 200 to 20,000."""
     counted = []
-    monkeypatch.setattr("phygail.swarm.scenario.find_links", lambda *_: counted.append(1) or find_links(np.eye(2), 9.0))
-    layout = np.random.default_rng(0).uniform(0, 60, (uavs, 2))
+    monkeypatch.setattr("phygail.swarm.scenario.random_damage", lambda *_: counted.append(1) or np.array([], dtype=int))
+    line = 100.0 * np.arange(uavs)[:, None] * [1.0, 0.0]  # nobody is lost, so it stays one network
     with pytest.raises(InputError, match="does not split"):
-        draw_scenario(uavs, 0.1, np.random.default_rng(0), layout=layout)
+        draw_scenario(uavs, 0.1, np.random.default_rng(0), layout=line)
     assert len(counted) == tries
