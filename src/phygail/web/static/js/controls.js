@@ -214,6 +214,8 @@ export function showControls(app) {
   for (const input of byId("methods").querySelectorAll("input")) input.checked = settings.methods.includes(input.value);
   byId("safety").checked = settings.safety;
   byId("speed").value = String(settings.speed);
+  byId("range-out").textContent = Number(world.physics.range_m.toPrecision(4));
+  byId("contact-out").textContent = Number(world.physics.contact_m.toPrecision(4));
   byId("heal").disabled = !race.events.length;
   const message = byId("message");
   message.className = app.message.bad ? "bad" : "";

@@ -9,7 +9,7 @@ const MOST_STEP = 20000;
 
 /** What the page shows when the link says nothing. */
 export const DEFAULTS = Object.freeze({
-  source: "random", n: 200, seed: 7, lost: 0.5, hits: [], methods: ["reach-evolved", "sidr"], safety: false, speed: 2,
+  source: "random", n: 200, seed: 1, lost: 0.7, hits: [], methods: ["reach-evolved", "sidr"], safety: false, speed: 2,
 });
 
 /** {settings, bad}: what a link says, and the parts of it that say nothing sensible. */

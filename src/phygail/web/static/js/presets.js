@@ -3,7 +3,7 @@ import { drawCase, rowsInDisc, swath } from "./cases.js";
 
 /** Settings of each preset; `hits` may ask the case for the UAVs that its strikes take. */
 export const PRESETS = Object.freeze({
-  shattered: { title: "Shattered: 200, half lost", settings: { source: "random", n: 200, seed: 7, lost: 0.5 } },
+  shattered: { title: "Shattered: 200, 70 % lost", settings: { source: "random", n: 200, seed: 1, lost: 0.7 } },
   swath: { title: "Area strike: a swath", settings: { source: "random", n: 200, seed: 12, lost: 0 }, hits: (world) => swath(world.layout, world.width, 95) },
   clusters: { title: "Two clusters, bridge cut", settings: { source: "clusters", n: 100, seed: 3, lost: 0 }, hits: (world) => Array.from({ length: world.bridge }, (_, i) => i) },
   ring: { title: "Ring, cut to pieces", settings: { source: "ring", n: 150, seed: 5, lost: 0.4 } },
