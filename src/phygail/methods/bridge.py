@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from phygail.methods.base import SubnetMethod, register
-from phygail.methods.classic import distances, follow, network_is_one, plan_range
+from phygail.methods.classic import follow, network_is_one, plan_range
 from phygail.methods.forces import go
 from phygail.methods.reach import Reach
 from phygail.methods.sidr import aggregating
@@ -16,8 +16,7 @@ from phygail.perception.view import SubnetView, SubnetViews
 from phygail.swarm.failures import neighbor_lists
 from phygail.swarm.tree import spanning_tree
 
-CALM_SHARE = 0.2  # so many lost teammates per member of a subnet, and one in any case, rouse nobody
-DOUBT_SHARE = 0.5  # of the radio range: if nobody comes, so far around the missing end nobody is expected any more
+CALM_SHARE = 0.2  # so many silent or doubted teammates per member of a subnet, and one in any case, rouse nobody
 _ROUNDING = 1e-6  # of a step or of the radio range
 
 
@@ -53,8 +52,8 @@ class Bridge(SubnetMethod):
     The minimum spanning tree of members and believed teammates has edges longer than the radio range: missing links.
     Their end in the subnet flies halfway, and whoever would lose it follows; the other end does the same if it lives
     and believes the same, as after a single failure every subnet does (Lemma 9.2). If it does not come, it is doubted,
-    and those around it, and the subnet plans anew without them. More lost teammates than a few failures leave rouse
-    everybody, for good: the subnet then flies as `reach`.
+    and the subnet plans anew without it. More silent and doubted teammates than a few failures leave rouse everybody,
+    for good: the subnet then flies as `reach`.
     """
 
     name = "bridge"
@@ -68,7 +67,6 @@ class Bridge(SubnetMethod):
         self._plans: dict[int, Plan] = {}  # by roster index, one for all members of a subnet
         self._roused: set[int] = set()  # roster indices
         self._doubted: dict[int, frozenset[int]] = {}  # by roster index: teammates that have not come
-        self._missed: dict[int, int] = {}  # by roster index: how often nobody came
 
     def act(self, view: SubnetView) -> np.ndarray:
         return self.act_all(view.alone())
@@ -97,12 +95,11 @@ class Bridge(SubnetMethod):
         gone = self._gone(members, silent)
         plan = self._plans.get(members[0])
         if plan is not None and plan.picture == _picture(view, gone) and view.step >= plan.begun + plan.steps:
-            self._doubt(view, members, plan.ends)
+            self._doubt(members, plan.ends)
             gone = self._gone(members, silent)
         if plan is None or plan.picture != _picture(view, gone):
             plan = make_plan(view, gone)
-        lost = int(silent.sum()) + max(self._missed.get(k, 0) for k in members)
-        crisis = lost > max(1.0, CALM_SHARE * len(members))
+        crisis = gone.sum() > max(1.0, CALM_SHARE * len(members))
         if crisis or not plan.steps or not self._roused.isdisjoint(members):
             self._roused.update(members)
             return None
@@ -112,19 +109,16 @@ class Bridge(SubnetMethod):
     def _gone(self, members: list[int], silent: np.ndarray) -> np.ndarray:
         """(N,) bool, whom the subnet does not expect: the silent and the doubted."""
         gone = silent.copy()
-        gone[list(frozenset().union(*(self._doubted.get(k, frozenset()) for k in members)))] = True
+        gone[list(self._doubts(members))] = True
         gone[members] = False
         return gone
 
-    def _doubt(self, view: SubnetView, members: list[int], ends: tuple[int, ...]) -> None:
-        """Nobody came: neither those at the other ends of the missing links nor those around them are expected."""
-        reach = DOUBT_SHARE * view.mission.physics.range_m
-        near = [np.flatnonzero(distances(view.roster, view.roster[end]) <= reach).tolist() for end in ends]
-        known = [self._doubted.get(k, frozenset()) for k in members]
-        doubted = frozenset(ends).union(*known, *near)
-        missed = 1 + max(self._missed.get(k, 0) for k in members)
-        self._doubted.update(dict.fromkeys(members, doubted))
-        self._missed.update(dict.fromkeys(members, missed))
+    def _doubts(self, members: list[int]) -> frozenset[int]:
+        return frozenset().union(*(self._doubted.get(k, frozenset()) for k in members))
+
+    def _doubt(self, members: list[int], ends: tuple[int, ...]) -> None:
+        """Nobody came: those at the other ends of the missing links are not expected any more."""
+        self._doubted.update(dict.fromkeys(members, self._doubts(members).union(ends)))
 
 
 def _picture(view: SubnetView, gone: np.ndarray) -> bytes:
