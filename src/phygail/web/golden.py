@@ -2,15 +2,15 @@
 
     python -m phygail.web.golden tests/web/golden.json
 
-flies them again. Do it when a rule or its weights have changed on purpose, and build the page
-(`python -m phygail.web.build`) before.
+flies them again; names after the file fly those methods only and keep what is written about the others. Do it when a
+rule or its weights have changed on purpose, and build the page (`python -m phygail.web.build`) before.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,14 +58,18 @@ def outcome(episode: Episode) -> dict[str, Any]:
     }
 
 
-def golden_case(scenario: Scenario, safety: bool) -> dict[str, Any]:
-    """One entry of the file."""
+def golden_case(scenario: Scenario, safety: bool, known: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """One entry of the file: flights of `names` are flown, others taken from `known`."""
+    flights = {
+        name: fly_golden(scenario, name, safety) if name in names or name not in known else known[name]
+        for name in PAGE_METHODS
+    }
     return {
         "scenario": scenario_to_json(scenario),
         "safety": safety,
         "subnets": initial_state(scenario).links.count,
         "bound": bound_steps(scenario.spots, scenario.physics),
-        "flights": {name: fly_golden(scenario, name, safety) for name in PAGE_METHODS},
+        "flights": flights,
     }
 
 
@@ -79,11 +83,15 @@ def scenario_of(entry: dict[str, Any]) -> Scenario:
     return scenario_from_json(entry["scenario"], "golden")
 
 
-def main(file: Path) -> None:
-    """Draw and fly all cases and write the file."""
-    entries = [json.dumps(golden_case(scenario, safety)) for scenario, safety in draw_cases()]
+def main(file: Path, names: Collection[str]) -> None:
+    """Draw all cases, fly these methods (all if none is named) and write the file."""
+    known = {entry["scenario"]["id"]: entry["flights"] for entry in load_golden(file)} if names else {}
+    entries = [
+        json.dumps(golden_case(scenario, safety, known.get(scenario.id, {}), names or PAGE_METHODS))
+        for scenario, safety in draw_cases()
+    ]
     write_text(file, '{"cases": [\n' + ",\n".join(entries) + "\n]}\n")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])
