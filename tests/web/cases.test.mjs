@@ -5,7 +5,7 @@ import { SOURCES, checkStrike, damageCount, drawCase, leastDistance, withoutRows
 import { findLinks } from "../../src/phygail/web/static/js/links.js";
 import { DEFAULTS, readLink, writeLink } from "../../src/phygail/web/static/js/link.js";
 import { PRESETS, presetSettings } from "../../src/phygail/web/static/js/presets.js";
-import { CaseError, readScenario, writeScenario } from "../../src/phygail/web/static/js/scenario_file.js";
+import { CaseError, readCase, readScenario, writeScenario } from "../../src/phygail/web/static/js/scenario_file.js";
 import { PHYSICS } from "../../src/phygail/web/static/js/world.js";
 
 test("drawn layouts are one network, 10 m apart, and split by their damage", () => {
@@ -84,6 +84,14 @@ test("a layout without a map is centered on its bounding box", () => {
   const { world } = readScenario('{"scenarios": [{"id": "a", "positions": [[0, 0], [100, 40], [-20, 10]], "damaged": []}]}');
   assert.deepEqual([world.width, ...world.center, world.boxed], [120, 40, 20, true]);
   assert.ok(!writeScenario(world, []).includes("width"));
+});
+
+test("a layout CSV is a case in which nobody is lost yet", () => {
+  const { world } = readCase("my swarm.csv", "\uFEFFx_m, y_m\r\n0,0\r\n100, 40\r\n\r\n-20,10\r\n");
+  assert.deepEqual([world.id, [...world.layout], world.damaged, world.width], ["my swarm", [0, 0, 100, 40, -20, 10], [], 120]);
+  for (const [text, wrong] of [["x_m,y_m\n1,2\n3\n", /line 3 “3” is not two numbers/], ["x_m,y_m\n1,2\n3,\n", /line 3/], ["x_m,y_m\n1,nan\n", /line 2/], ["x_m,y_m\n1,2\n", /1 UAV/], ["a,b\n1,2\n", /not JSON/]]) {
+    assert.throws(() => readCase("a.csv", text), (error) => error instanceof CaseError && wrong.test(error.message));
+  }
 });
 
 const entry = (extra) => JSON.stringify({ scenarios: [{ id: "a", positions: [[0, 0], [50, 0], [99, 0]], damaged: [], ...extra }] });

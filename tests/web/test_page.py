@@ -366,7 +366,7 @@ def test_a_case_saved_after_a_strike_in_flight_says_what_it_leaves_out(visit):
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("x_m,y_m\n1,2\n", "not JSON"),
+        ("x,y\n1,2\n", "not JSON"),
         ('{"scenarios": [{"id": "a", "positions": [[NaN, 0], [1, 1]], "damaged": []}]}', "not JSON"),
         (
             json.dumps({"scenarios": [{"id": "a", "positions": [[i, 0] for i in range(10_000)], "damaged": []}]}),
@@ -392,6 +392,14 @@ def test_a_dropped_case_is_flown(visit):
     page.evaluate("phygail.app.race.advanceTo(5000)")
     assert app(page, "race.bound.steps") == 90
     assert app(page, "race.lanes[0].flight.finish") == 90
+
+
+def test_a_dropped_layout_waits_for_your_strike(visit):
+    page = visit.open(SMALL)
+    drop_file(page, "mine.csv", "x_m,y_m\n0,0\n100,0\n200,0\n300,0\n400,0\n")
+    page.wait_for_selector("text=/^mine: 5 UAVs from mine.csv/")
+    settle(page)
+    assert "one network. Click UAVs" in page.inner_text("#story")
 
 
 def test_a_link_of_garbage_opens_the_usual_case(visit):

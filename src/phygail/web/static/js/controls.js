@@ -1,6 +1,6 @@
 // The panel, the clock's buttons, keys, files: everything that one can press.
 import { SOURCES } from "./cases.js";
-import { CaseError, MOST_IN_FILE, readScenario, writeScenario } from "./scenario_file.js";
+import { CaseError, MOST_IN_FILE, readCase, writeScenario } from "./scenario_file.js";
 import { MOST_LANES } from "./link.js";
 import { PRESETS, presetSettings } from "./presets.js";
 import { BOUND, METHODS } from "./methods/index.js";
@@ -154,7 +154,7 @@ function wireDrop(app) {
 async function openFile(app, file) {
   try {
     if (file.size > 2e7) throw new CaseError(`${file.name} has ${(file.size / 1e6).toFixed(0)} MB: a scenario of ${MOST_IN_FILE} UAVs needs less than 1`);
-    const { world, count } = readScenario(await file.text());
+    const { world, count } = readCase(file.name, await file.text());
     app.playing = !app.calm;
     app.setUpFile(world);
     app.say(`${world.id}: ${world.layout.length / 2} UAVs from ${file.name}.${count > 1 ? ` The first of ${count} cases.` : ""}`);

@@ -22,6 +22,20 @@ export function writeScenario(world, damaged) {
   return `{"scenarios": [\n${JSON.stringify(entry)}\n]}\n`;
 }
 
+/** A case of a file: the first of a scenario file, or a layout CSV (header x_m,y_m) in which nobody is lost yet. */
+export function readCase(name, text) {
+  const lines = text.replace(/^\uFEFF/, "").split(/\r\n|\n|\r/).map((line) => line.trim());
+  if (lines[0].replace(/\s/g, "") !== "x_m,y_m") return readScenario(text);
+  const positions = [];
+  lines.slice(1).forEach((line, k) => {
+    if (!line) return;
+    const parts = line.split(",").map((part) => (part.trim() ? Number(part) : NaN));
+    if (parts.length !== 2 || !parts.every(Number.isFinite)) throw new CaseError(`line ${k + 2} “${line.slice(0, 40)}” is not two numbers x,y`);
+    positions.push(parts);
+  });
+  return { world: checkEntry({ id: name.replace(/\.[^.]*$/, "") || "layout", positions, damaged: [] }), count: 1 };
+}
+
 /** The first case of a scenario file, or a CaseError that names what is wrong. */
 export function readScenario(text) {
   if (text.length > MOST_BYTES) throw new CaseError(`the file has ${(text.length / 1e6).toFixed(1)} MB: at most 5 MB are read`);
@@ -29,7 +43,7 @@ export function readScenario(text) {
   try {
     content = JSON.parse(text);
   } catch {
-    throw new CaseError("this file is not JSON: drop a scenario file, as “Save case” or `phygail scenarios` write it");
+    throw new CaseError("this file is not JSON: drop a scenario file, as “Save case” or `phygail scenarios` write it, or a CSV with the header x_m,y_m");
   }
   const list = content && content.scenarios;
   if (!Array.isArray(list) || !list.length) throw new CaseError('no scenario in this file: it must hold {"scenarios": [...]}');
