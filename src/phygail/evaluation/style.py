@@ -71,7 +71,7 @@ METHOD_STYLES: dict[str, LineStyle] = {
 _FURTHER = tuple(
     LineStyle(color, marker, hollow=True)
     for color, marker in zip(
-        ("#332288", "#44AA99", "#AA4466", "#117733", "#4477AA", "#999933", "#EE7733", "#555555"),
+        ("#EE7733", "#555555", "#0B5345", "#7D3C98", "#B9770E", "#1A5276", "#6E2C00", "#2E4053"),
         "s^Dvp<>d",
         strict=True,
     )
