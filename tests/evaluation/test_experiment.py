@@ -41,7 +41,7 @@ def test_the_paper_has_all_eight_methods_in_both_tables():
 
 
 def test_twenty_uavs_are_damaged_up_to_ninety_percent():
-    """METHODS 2.2: 0.05 to 0.95 in steps of 0.05, for N = 20 up to 0.90; 50 cases, fewer of large swarms and planners."""
+    """METHODS 2.2: 0.05 to 0.95 in steps of 0.05, for N = 20 up to 0.90; fewer cases of large swarms."""
     fast, planners = EXPERIMENTS.get("overall").legs
     settings = {n: (ratios, cases) for n, ratios, cases in fast.settings()}
     assert settings[20][0][-1] == 0.9
