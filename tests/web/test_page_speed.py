@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+BUSIEST = 2.0  # processes per core beyond which a figure says nothing about the page
 pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
 
 
@@ -24,6 +26,9 @@ def bench() -> ModuleType:
 
 
 def test_500_uavs_in_two_lanes_are_fluent(browser, bench):
+    busy = os.getloadavg()[0] / (os.cpu_count() or 1)
+    if busy > BUSIEST:
+        pytest.skip(f"{busy:.1f} processes per core want to run: measure alone (python benchmarks/page.py)")
     seen = []
     for _ in range(bench.RUNS):
         seen.append(bench.measure_page(browser, bench.PAIRS[-1]))
