@@ -59,6 +59,7 @@ def test_the_markdown_names_command_pool_absences_and_figures(experts):
     assert "| 0.05 | 3 | 1 | 0 | 30.0 | 20.0 | 52.0 | 60 | sidr |" in text
     assert "| 0.9 | 0 | 0 | 3 | - | - | - | 0 |  |" in text
     assert [len(table.rows) for table in expert_tables(experts)] == [2, 3]
+    assert all(max(map(len, table.plain(80).splitlines())) <= 80 for table in expert_tables(experts))
 
 
 def test_the_histogram_counts_every_scenario_once(experts, tmp_path):
