@@ -52,8 +52,8 @@ class Bridge(SubnetMethod):
     The minimum spanning tree of members and believed teammates has edges longer than the radio range: missing links.
     Their end in the subnet flies halfway, and whoever would lose it follows; the other end does the same if it lives
     and believes the same, as after a single failure every subnet does (Lemma 9.2). If it does not come, it is doubted,
-    and the subnet plans anew without it. More silent and doubted teammates than a few failures leave rouse everybody,
-    for good: the subnet then flies as `reach`.
+    and the subnet plans anew without it. More silent and doubted teammates than a few failures leave rouse everybody:
+    the subnet then flies as `reach`, until it joins a larger calm one.
     """
 
     name = "bridge"
@@ -100,7 +100,8 @@ class Bridge(SubnetMethod):
         if plan is None or plan.picture != _picture(view, gone):
             plan = make_plan(view, gone)
         crisis = gone.sum() > max(1.0, CALM_SHARE * len(members))
-        if crisis or not plan.steps or not self._roused.isdisjoint(members):
+        roused = 2 * len(self._roused.intersection(members)) > len(members)
+        if crisis or roused or not plan.steps:
             self._roused.update(members)
             return None
         self._plans.update(dict.fromkeys(members, plan))
