@@ -13,6 +13,8 @@ RESULTS = Path(__file__).parent.parent / "results"
 FOLDERS = sorted({path.relative_to(RESULTS).parts[0] for path in RESULTS.rglob("rows.csv")})
 # A share so small that one row of each method is chosen: of the middle of its settings.
 SHARE, MOST_S = 1e-4, 0.15
+# Of the experiment single-failure, which has no rows yet.
+NOT_YET_FLOWN = {"vcr", "ledir", "dcrmf", "rnfr", "cist", "hpc-cr", "bridge"}
 WITHOUT_POLICIES = {"ablation", "case-study", "sensitivity"}  # flown with policies that are not kept
 
 
@@ -31,7 +33,7 @@ def test_a_row_says_what_the_flight_is_today(name, here):
 def test_rows_of_all_methods_but_the_slowest_are_flown_again():
     chosen = plan_again(RESULTS, share=SHARE, most_s=MOST_S).chosen
     assert len(chosen) >= 100
-    assert set(METHODS) - {old.row["method"] for old in chosen} <= {"demd", "gdr-ts", "cr-mgc"}
+    assert set(METHODS) - {old.row["method"] for old in chosen} <= {"demd", "gdr-ts", "cr-mgc"} | NOT_YET_FLOWN
 
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_POLICIES))
