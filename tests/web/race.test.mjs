@@ -126,7 +126,7 @@ test("the story goes from one network to the strike to the search", () => {
   const app = new App();
   app.openLink("#n=60&seed=3");
   assert.match(tellStory(app.race, -3, true), /^60 UAVs, one network/);
-  assert.match(tellStory(app.race, 2, false), /^Strike: 30 UAVs lost. The 30 left are \d+ subnets/);
+  assert.match(tellStory(app.race, 2, false), /^Strike: 42 UAVs lost. The 18 left are \d+ subnets/);
   app.race.advanceTo(20);
   assert.match(tellStory(app.race, 16, false), /A subnet hears only itself|has one network again/);
   app.setUp({ lost: 0, hits: [] });
