@@ -11,7 +11,8 @@ from types import ModuleType
 import pytest
 
 BUSIEST = 2.0  # processes per core beyond which a figure says nothing about the page
-pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
+# Slow: beside other tests a figure says nothing about the page.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
 
 
 @pytest.fixture(scope="module")
