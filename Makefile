@@ -2,14 +2,37 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
-# Every install goes through the constraints: an unpinned torch would pull gigabytes of CUDA.
-INSTALL := $(PIP) install --constraint constraints.txt
+# Every install goes through the constraints, which pin torch. Whether that is the CPU build depends on the package index:
+# many serve builds with gigabytes of CUDA. Where yours does, name one that serves CPU builds: make test INDEX=URL
+# (the address is on torch's own installation page; pip prefers its "+cpu" build of the pinned version).
+INSTALL := $(PIP) install --constraint constraints.txt $(if $(INDEX),--extra-index-url $(INDEX))
+DEMO := $(BIN)/phygail recover --uavs 200 --damage 0.6 --seed 3 --methods sidr,reach-evolved,convex
+LIGHT_MB := 440  # what the light install may weigh, its libraries included
 export OMP_NUM_THREADS ?= 1
 
-.PHONY: demo test test-slow test-paper lint type docs bench fly-again clean
+.PHONY: demo install wheel figures test test-slow test-paper lint type docs bench fly-again clean
 
 demo: .venv/light
-	$(BIN)/phygail recover --uavs 200 --damage 0.6 --seed 3 --methods sidr,phygail,convex --picture out/demo.png
+	$(DEMO) --picture out/demo.png
+
+# Every extra: comparisons, movies, training, the environment, the page's server, clusters, what the tests need.
+install: .venv/full
+
+# The wheel, built, installed into a fresh environment of its own, weighed and flown.
+wheel: .venv/bin/python
+	rm -rf out/wheel && mkdir -p out/wheel
+	$(PIP) wheel --no-deps --wheel-dir out/wheel .
+	$(PYTHON) -m venv out/wheel/venv
+	out/wheel/venv/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt out/wheel/*.whl
+	env -u PYTHONPATH out/wheel/venv/bin/python tools/weigh.py $(LIGHT_MB)
+	cd out/wheel && env -u PYTHONPATH venv/bin/phygail recover --uavs 50 --damage 0.5 --methods reach-evolved,convex --picture demo.png
+
+# Every picture that documents show, from rows on disk and fresh flights.
+figures: .venv/full
+	$(DEMO) --picture docs/images/recovery.png
+	$(BIN)/python results/update_readme.py --figures
+	$(BIN)/python docs/make_pictures.py
+	$(BIN)/python docs/make_pictures.py --flights
 
 test: lint type
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
@@ -50,6 +73,6 @@ clean:
 	touch $@
 
 .venv/full: .venv/bin/python pyproject.toml constraints.txt
-	$(INSTALL) --editable '.[learn,env,cluster,web,dev]'
+	$(INSTALL) --editable '.[report,movie,learn,env,cluster,web,dev]'
 	-npm install --silent --no-audit --no-fund --prefix .venv/node axe-core@4  # checks that everybody can use the page
 	touch $@ .venv/light

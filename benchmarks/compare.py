@@ -11,9 +11,9 @@ import time
 
 import polars as pl
 
-from phygail.evaluation.grid import Grid
-from phygail.evaluation.rows import TIMINGS
-from phygail.evaluation.runner import compare
+from phygail.experiments.grid import Grid
+from phygail.experiments.rows import TIMINGS
+from phygail.experiments.runner import compare
 
 GRID = Grid(uavs=(100, 200), damage=(0.25, 0.5, 0.75, 0.9), cases=20)
 METHODS = "center-fly,sidr,reach"

@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from phygail.methods import make_method, run_episode
-from phygail.methods.cone import shortest_flight
+from phygail.methods.convex.search import shortest_flight
 from phygail.rng import generator
 from phygail.swarm.scenario import Scenario, draw_scenario
 from phygail.swarm.tree import spanning_tree

@@ -2,10 +2,10 @@
 
     OMP_NUM_THREADS=1 python benchmarks/decision.py [--policy FILE.onnx] [--uavs 500 10000] [--damage 0.25]
 
-First `phygail-paper` (with another file of its kind if one is named; the time does not depend on the weights), then
-`phygail`, at the first step and after a few steps of a flight, and over a stretch of flight at higher damage, where
-links are strained; the share of link keeping stands beside it. Measured is the time on the core, not on the wall, and
-the fastest run counts: on a busy machine the others lost their cache.
+First `phygail-taught` (with another file of its kind if one is named; the time does not depend on the weights), then
+`reach-evolved`, at the first step and after a few steps of a flight, and over a stretch of flight at higher damage,
+where links are strained; the share of link keeping stands beside it. Measured is the time on the core, not on the wall,
+and the fastest run counts: on a busy machine the others lost their cache.
 """
 
 from __future__ import annotations
@@ -21,14 +21,13 @@ from unittest import mock
 import numpy as np
 
 from phygail.methods.base import Method, make_method
-from phygail.methods.links import keep_links
-from phygail.methods.policy import PolicyMethod
-from phygail.perception.graph import GraphSpec, perceive
-from phygail.perception.view import Observer, SubnetViews
-from phygail.swarm.dynamics import step
+from phygail.methods.phygail import PolicyMethod
+from phygail.methods.phygail.graph import GraphSpec, perceive
+from phygail.methods.steering import keep_links
+from phygail.sensing.views import Observer, SubnetViews
 from phygail.swarm.scenario import draw_scenario
-from phygail.swarm.state import SwarmState
-from phygail.tensors import bundled
+from phygail.swarm.simulator import SwarmState, step
+from phygail.weights import bundled
 
 DAMAGE = 0.25  # as in the measurement of the released implementation: 375 of 500 alive
 OURS_TARGET_US = 15.0  # with links kept exactly
@@ -76,7 +75,9 @@ def measure(uavs: int, damage: float, policy: Path, repeats: int) -> tuple[int, 
 
 
 def measure_ours(uavs: int, damage: float, repeats: int) -> tuple[int, float, float]:
-    """(alive, first decision, decision after a few steps) of `phygail`, microseconds per alive UAV, links included."""
+    """(alive, first decision, decision after a few steps) of `reach-evolved`, microseconds per alive UAV, links
+    included.
+    """
     scenario = draw_scenario(uavs, damage, np.random.default_rng(0))
     observer, alive = Observer(scenario), len(scenario.alive)
 
@@ -86,8 +87,10 @@ def measure_ours(uavs: int, damage: float, repeats: int) -> tuple[int, float, fl
         return pilot.velocities(observer.observe(fresh, pilot.scope))
 
     start = SwarmState(scenario, scenario.spots, np.zeros_like(scenario.spots), 0)
-    first = min(fastest_us(functools.partial(decide, make_method("phygail"), start), 1, alive) for _ in range(repeats))
-    pilot, state = make_method("phygail"), start
+    first = min(
+        fastest_us(functools.partial(decide, make_method("reach-evolved"), start), 1, alive) for _ in range(repeats)
+    )
+    pilot, state = make_method("reach-evolved"), start
     for _ in range(FLOWN):
         state = step(state, decide(pilot, state))
     return alive, first, fastest_us(lambda: decide(pilot, state), repeats, alive)
@@ -98,7 +101,7 @@ def measure_stretch(uavs: int, damage: float, repeats: int) -> tuple[int, float,
     scenario = draw_scenario(uavs, damage, np.random.default_rng(0))
     alive, best, share = len(scenario.alive), np.inf, 0.0
     for _ in range(repeats):
-        observer, pilot, kept = Observer(scenario), make_method("phygail"), 0.0
+        observer, pilot, kept = Observer(scenario), make_method("reach-evolved"), 0.0
         state = SwarmState(scenario, scenario.spots, np.zeros_like(scenario.spots), 0)
         total = 0.0
 
@@ -127,8 +130,8 @@ def main() -> None:
     parser.add_argument("--damage", type=float, default=DAMAGE)
     parser.add_argument("--repeats", type=int, default=60)
     options = parser.parse_args()
-    policy = options.policy or bundled("phygail-paper").with_suffix(".onnx")
-    print(f"phygail-paper, damage {options.damage:g}; us per alive UAV")
+    policy = options.policy or bundled("phygail-taught").with_suffix(".onnx")
+    print(f"phygail-taught, damage {options.damage:g}; us per alive UAV")
     print(f"{'N':>6} {'alive':>6} {'decision':>9} {'view+graph':>11} {'network':>8}")
     cost, ours = {}, {}
     # The large swarm takes most of a second per run: fewer of them, but enough that the fastest is a quiet one.
@@ -136,7 +139,7 @@ def main() -> None:
     for uavs in options.uavs:
         alive, cost[uavs], seeing, network = measure(uavs, options.damage, policy, repeats[uavs])
         print(f"{uavs:>6} {alive:>6} {cost[uavs]:>9.1f} {seeing:>11.1f} {network:>8.1f}")
-    print(f"phygail, damage {options.damage:g}; us per alive UAV")
+    print(f"reach-evolved, damage {options.damage:g}; us per alive UAV")
     print(f"{'N':>6} {'alive':>6} {'first':>9} {'later':>11}")
     for uavs in options.uavs:
         alive, begin, ours[uavs] = measure_ours(uavs, options.damage, repeats[uavs])
@@ -147,7 +150,7 @@ def main() -> None:
         alive, mean, share = measure_stretch(options.uavs[0], damage, 5)
         print(f"{options.uavs[0]:>6} {damage:>6g} {alive:>6} {mean:>9.1f} {share:>6.0%}")
     first, last = options.uavs[0], options.uavs[-1]
-    for name, found, target in (("phygail-paper", cost, TARGET_US), ("phygail", ours, OURS_TARGET_US)):
+    for name, found, target in (("phygail-taught", cost, TARGET_US), ("reach-evolved", ours, OURS_TARGET_US)):
         print(f"{name} at N = {first}: {found[first]:.1f} us (target {target:g})")
         print(f"{name}, N = {last} over N = {first}: {found[last] / found[first]:.2f} (target {TARGET_RATIO:g})")
 

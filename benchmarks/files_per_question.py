@@ -12,6 +12,7 @@ import importlib
 import io
 import os
 import pkgutil
+import signal
 import sys
 import tempfile
 import threading
@@ -23,16 +24,14 @@ from typing import Any
 
 import phygail
 from phygail.cli.main import main as phygail_main
-from phygail.evaluation.flight import Job, Task
-from phygail.evaluation.grid import Grid
-from phygail.evaluation.worker import serve
-from phygail.experts.archive import concatenate, pack
-from phygail.experts.demonstrate import demonstrate
-from phygail.experts.recipe import Recipe
-from phygail.experts.store import write_archive
-from phygail.training.profiles import PROFILES, override
-from phygail.training.run import start_run
-from phygail.training.trainer import train
+from phygail.experiments.engine import serve
+from phygail.experiments.grid import Grid
+from phygail.experiments.task import Job, Task
+from phygail.learning.run import override
+from phygail.methods.phygail.config import PROFILES
+from phygail.methods.phygail.experts.database import concatenate, pack, write_archive
+from phygail.methods.phygail.experts.recipe import Recipe, demonstrate
+from phygail.methods.phygail.train import start_run, train
 
 PACKAGE = str(Path(phygail.__file__).parent) + os.sep
 LIMITS = {"one epoch": 26, "one row of compare": 30, "reproduce ablation": 50}
@@ -48,9 +47,9 @@ def files_called() -> Iterator[set[str]]:
             importlib.import_module(module.name)  # before it counts: what runs on import is nobody's answer
     codes: set[CodeType] = set()
 
-    def see(frame: FrameType, event: str, _: Any) -> None:
+    def see(rows_table: FrameType, event: str, _: Any) -> None:
         if event == "call":
-            codes.add(frame.f_code)
+            codes.add(rows_table.f_code)
 
     found: set[str] = set()
     sys.setprofile(see)
@@ -93,8 +92,10 @@ def one_row(folder: Path) -> set[str]:
 
     asking = threading.Thread(target=ask)
     asking.start()
+    here = signal.getsignal(signal.SIGINT)
     with files_called() as worker:
         serve(os.dup(far.fileno()), os.getppid())
+    signal.signal(signal.SIGINT, here)  # a worker leaves Ctrl-C to its parent; this process is none
     asking.join()
     return parent | worker
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 import sys
 import time
 
-from phygail.evaluation.grid import Grid
+from phygail.experiments.grid import Grid
 from phygail.methods import make_method, run_episode
-from phygail.methods.contraction import contraction_plan
-from phygail.methods.plan import PlanMethod, largest_move_m
+from phygail.methods.planning import PlanMethod, contraction_plan, largest_move_m
 from phygail.swarm.scenario import Scenario
 
 UAVS = 100

@@ -18,17 +18,18 @@ from pathlib import Path
 import numpy as np
 import safetensors.numpy
 
-from phygail.models.gates import GateShape
-from phygail.perception.lost import BeliefSpec
+from phygail.methods.reach_evolved.beliefs import BeliefSpec
+from phygail.methods.reach_evolved.compiled import fly_policy
+from phygail.methods.reach_evolved.gates import GateShape
 from phygail.rng import generator
+from phygail.swarm.compiled import World
 from phygail.swarm.scenario import draw_scenario
-from phygail.tensors import bundled
-from phygail.training.flights import World, fly_policy
+from phygail.weights import bundled
 
 SIZES = (100, 200, 500)
 DAMAGE = (0.15, 0.35, 0.55, 0.65, 0.75, 0.85, 0.95)
 TRAINED = Path(__file__).parent.parent / "results" / "trained"
-OTHER_SEEDS = [TRAINED / f"phygail-{seed}-seed.safetensors" for seed in ("second", "third")]
+OTHER_SEEDS = [TRAINED / f"reach-evolved-{seed}-seed.safetensors" for seed in ("second", "third")]
 LAYERS = ("edge1", "edge2", "anchor1", "anchor2")
 
 
@@ -47,7 +48,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=8)
     parser.add_argument("--seed", type=int, default=4242)
     options = parser.parse_args()
-    files = options.policies or [TRAINED / "phygail-averaged.safetensors", bundled("phygail"), *OTHER_SEEDS]
+    files = options.policies or [TRAINED / "phygail-averaged.safetensors", bundled("reach-evolved"), *OTHER_SEEDS]
     policies = {path.stem: load(path) for path in files}
     rows = []
     for uavs in SIZES:

@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 import torch
 
-from phygail.models.planners import ConvolutionStack
-from phygail.models.stack_descent import StackDescent
+from phygail.methods.gcn_planners.network import ConvolutionStack, StackDescent
 
 ITERATIONS = {10: 400, 100: 200, 475: 40}  # by alive UAVs
 

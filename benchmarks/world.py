@@ -8,14 +8,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from phygail.perception.graph import GRAPHS
+from phygail.methods.phygail.graph import GRAPHS
+from phygail.methods.phygail.graph_batch import observe
 from phygail.rng import generator
 from phygail.swarm.batch import BatchState, BatchWorld, initial_batch, step_batch
-from phygail.swarm.dynamics import step
-from phygail.swarm.metrics import Meter
 from phygail.swarm.scenario import Scenario, draw_scenario
-from phygail.swarm.state import initial_state
-from phygail.training.observe import observe
+from phygail.swarm.simulator import Meter, initial_state, step
 
 WORLDS = 64
 REPEATS = 200

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from phygail import draw_scenario, run_episode
-from phygail.evaluation.figures import animate_recovery, draw_recovery
+from phygail.render.animation import animate_recovery
+from phygail.render.scene import draw_recovery
 from phygail.rng import generator
 
 

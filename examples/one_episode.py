@@ -2,7 +2,7 @@
 
 from phygail import draw_scenario, run_episode
 from phygail.rng import generator
-from phygail.swarm.bounds import bound_steps
+from phygail.swarm.tree import bound_steps
 
 scenario = draw_scenario(100, 0.5, generator(1, "example"))
 bound = bound_steps(scenario.spots, scenario.physics)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from phygail import load_scenarios, make_scenario, run_episode, save_scenarios
-from phygail.swarm.damage import strike_damage
+from phygail.swarm.layout import strike_damage
 
 x, y = np.meshgrid(np.arange(0, 900, 100.0), np.arange(0, 300, 100.0))
 layout = np.stack([x.ravel(), y.ravel()], axis=1)  # a 9 x 3 grid of UAVs, 100 m apart

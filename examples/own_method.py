@@ -3,8 +3,8 @@
 import numpy as np
 
 from phygail.methods.base import SubnetMethod, register
-from phygail.methods.forces import go
-from phygail.perception.view import SubnetView
+from phygail.methods.steering import go
+from phygail.sensing.views import SubnetView
 
 
 @register

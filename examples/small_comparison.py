@@ -5,7 +5,7 @@ import tempfile
 import polars as pl
 
 from phygail import compare
-from phygail.evaluation.grid import Grid
+from phygail.experiments.grid import Grid
 
 grid = Grid(uavs=(50,), damage=(0.3, 0.6), cases=3, seed=1)
 with tempfile.TemporaryDirectory() as folder:

@@ -18,9 +18,9 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from phygail.config import InputError
-from phygail.evaluation.again import HEADER, Old, Pair, Plan, fly_again, folder_cells, plan_again
-from phygail.evaluation.local_engine import LocalEngine
-from phygail.evaluation.tables import markdown_table
+from phygail.experiments.again import HEADER, Old, Pair, Plan, fly_again, folder_cells, plan_again
+from phygail.experiments.engine import LocalEngine
+from phygail.render.tables import markdown_table
 
 RESULTS = Path(__file__).parent
 SHARE = 0.05

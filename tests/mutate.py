@@ -46,17 +46,26 @@ EXPLAINED = ("equivalent", "rounding", "speed")  # kinds of survivors that no te
 # Module -> the test files next to it, the quickest first.
 NEIGHBORS: dict[str, tuple[str, ...]] = {
     "swarm/links.py": ("swarm/test_links.py",),
-    "swarm/tree.py": ("swarm/test_tree.py",),
-    "swarm/dynamics.py": ("swarm/test_dynamics.py",),
-    "swarm/metrics.py": ("swarm/test_metrics.py",),
-    "swarm/damage.py": ("swarm/test_damage.py",),
-    "swarm/formation.py": ("swarm/test_formation.py",),
+    "swarm/tree.py": ("swarm/test_tree.py", "swarm/test_tree_bounds.py"),
+    "swarm/simulator.py": (
+        "swarm/test_simulator.py",
+        "swarm/test_simulator_metrics.py",
+        "swarm/test_simulator_episode.py",
+    ),
+    "swarm/layout.py": (
+        "swarm/test_layout_damage.py",
+        "swarm/test_layout_formation.py",
+        "swarm/test_layout_paper.py",
+    ),
     "swarm/safety.py": ("swarm/test_safety.py",),
     "swarm/scenario.py": ("swarm/test_scenario.py",),
-    "perception/view.py": ("perception/test_view.py",),
-    "perception/lost.py": ("perception/test_lost.py",),
-    "methods/forces.py": ("methods/test_forces.py",),
-    "methods/links.py": ("methods/test_links.py",),
+    "sensing/views.py": ("sensing/test_views.py",),
+    "methods/reach_evolved/beliefs.py": ("methods/reach_evolved/test_beliefs.py",),
+    "methods/steering.py": (
+        "methods/test_steering_forces.py",
+        "methods/test_steering_links.py",
+        "methods/test_steering_projection.py",
+    ),
 }
 
 COMPARISONS = {
@@ -464,7 +473,7 @@ _HEAD = f"""# What the tests know: mutants killed
 
     python tests/mutate.py
 
-A sample of {COUNT} changes of each module, one at a time, with only the test files next to it
+A sample of up to {COUNT} changes of each module, one at a time, with only the test files next to it
 (`NEIGHBORS` in `tests/mutate.py`). A mutant that fails a test or takes five times as long is killed. The share killed
 is of those that a test could kill: left out are mutants that are the same program (equivalent), differ in the last
 bits only, or only in speed. Every mutant: `mutants.csv`.

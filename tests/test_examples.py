@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("commands")  # long ones: begun before the many short tests
 NEEDS = {"train_with_sb3": ("supersuit", "stable_baselines3")}  # beyond what phygail brings
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import phygail
-from phygail.evaluation.rows import read_rows
+from phygail.experiments.rows import read_rows
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")

@@ -1,8 +1,13 @@
-"""The rooms of the house import only rooms above them (DESIGN, Rooms)."""
+"""The house is cut by method: rooms import only what stands left of them, and no method folder imports another.
+
+root < swarm < sensing < render < methods/*.py < learning < methods/*/ < experiments < benchmark < envs < web < cli
+"""
 
 import ast
 import subprocess
 import sys
+from collections import Counter
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -10,26 +15,38 @@ import pytest
 import phygail
 
 PACKAGE = Path(phygail.__file__).parent
-# One row per floor; a module may import its own floor and every floor above.
+ROOT, RULES, FOLDERS = "the root", "methods/*.py", "methods/*/"
 FLOORS = (
-    ("config", "registry", "rng", "files", "groups", "tensors"),
-    ("swarm",),
-    ("perception",),
-    ("models",),
-    ("methods",),
-    ("experts",),
-    ("training",),
-    ("evaluation",),
-    ("envs",),
-    ("web",),
-    ("cli", "__main__", "__init__"),  # __init__: the front door, which opens rooms when they are asked for
+    ROOT,
+    "swarm",
+    "sensing",
+    "render",
+    RULES,
+    "learning",
+    FOLDERS,
+    "experiments",
+    "benchmark",
+    "envs",
+    "web",
+    "cli",
 )
-FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+FRONT = ("__init__", "__main__")  # the front door opens rooms when they are asked for
+MOST_FILES = 146  # 129; compiled kernels, radio costs, benchmark and its command (4); worlds beyond the paper (13)
+MOST_IN_A_FOLDER = 20
+LINES = range(60, 451)  # of a file; a rule, a command, an __init__ and the root may be shorter
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 
-def room_of(path: Path) -> str:
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+def room_of(parts: tuple[str, ...]) -> str:
+    """The floor of a module, by its dotted name below phygail."""
+    if parts[0] != "methods":
+        return parts[0] if len(parts) > 1 or ((PACKAGE / parts[0]).is_dir() and parts[0] in FLOORS) else ROOT
+    return FOLDERS if len(parts) > 1 and (PACKAGE / "methods" / parts[1]).is_dir() else RULES
+
+
+def name_of(path: Path) -> tuple[str, ...]:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
 
 
 def imports(path: Path) -> list[tuple[int, str]]:
@@ -48,27 +65,76 @@ def imports(path: Path) -> list[tuple[int, str]]:
     return found
 
 
+def own_imports(path: Path) -> list[tuple[int, tuple[str, ...]]]:
+    return [
+        (line, tuple(name.split(".")[1:]))
+        for line, name in imports(path)
+        if name.startswith("phygail.") and name != "phygail.__version__"
+    ]
+
+
 def test_every_module_stands_in_a_known_room():
-    assert {room_of(path) for path in MODULES} <= set(FLOOR_OF)
+    assert {room_of(name_of(path)) for path in MODULES} <= set(FLOORS)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
-def test_a_room_imports_only_rooms_above_it(path):
-    floor = FLOOR_OF[room_of(path)]
-    for line, name in imports(path):
-        parts = name.split(".")
-        if parts[0] == "phygail" and name != "phygail.__version__":
-            room = parts[1] if len(parts) > 1 else ""
-            assert room in FLOOR_OF, f"{path.name}:{line} imports {name} through the front door: name its room"
-            assert FLOOR_OF[room] <= floor, f"{path.name}:{line} imports {name}"
+def test_a_room_imports_only_rooms_left_of_it(path):
+    if name_of(path)[0] in FRONT:
+        return
+    floor = FLOORS.index(room_of(name_of(path)))
+    for line, target in own_imports(path):
+        assert FLOORS.index(room_of(target)) <= floor, f"{path.name}:{line} imports phygail.{'.'.join(target)}"
 
 
-@pytest.mark.parametrize("room", ["swarm", "perception"])
+def test_method_folders_never_import_each_other():
+    for path in MODULES:
+        name = name_of(path)
+        if room_of(name) == FOLDERS:
+            for line, target in own_imports(path):
+                assert room_of(target) != FOLDERS or target[1] == name[1], f"{path}:{line} imports {target}"
+
+
+def test_no_module_imports_itself_in_a_circle():
+    """Imports inside functions count; a package's `__init__` is a module like any other."""
+    known = {name_of(path) for path in MODULES}
+    graph = {name_of(path): {t for _, t in own_imports(path) if t in known} - {name_of(path)} for path in MODULES}
+    graph = {name: targets for name, targets in graph.items() if name[0] not in FRONT}
+    assert len(list(TopologicalSorter(graph).static_order())) >= len(graph)
+
+
+def test_the_house_is_small_enough_to_know():
+    assert len(MODULES) <= MOST_FILES
+    folders = Counter(path.parent for path in MODULES)
+    assert max(folders.values()) <= MOST_IN_A_FOLDER, folders.most_common(1)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: p.relative_to(PACKAGE).as_posix())
+def test_a_file_is_neither_a_fragment_nor_a_heap(path):
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    may_be_short = path.name == "__init__.py" or room_of(name_of(path)) in (ROOT, RULES, "cli") or path.stem in SHORT
+    assert lines < LINES.stop
+    assert lines >= LINES.start or may_be_short
+
+
+SHORT = {"tables": "all that tables have in common"}
+
+
+@pytest.mark.parametrize("room", ["swarm", "sensing"])
 def test_the_world_needs_only_numpy_and_scipy(room):
     for path in (PACKAGE / room).rglob("*.py"):
         for line, name in imports(path):
             top = name.split(".")[0]
-            assert top in {"phygail", "numpy", "scipy"} | sys.stdlib_module_names, f"{path.name}:{line} imports {name}"
+            allowed = {"phygail", "numpy", "scipy"} | sys.stdlib_module_names
+            assert top in allowed | COMPILED.get(path.stem, set()), f"{path.name}:{line} imports {name}"
+
+
+COMPILED = {"compiled": {"numba"}}  # only trainings and long trials import it
+
+
+def test_only_trainings_and_long_trials_import_compiled_code():
+    for path in MODULES:
+        if {("swarm", "compiled")} & {target[:2] for _, target in own_imports(path)}:
+            assert path.stem in {"compiled", "train", "rollout", "soak"}, path
 
 
 def test_the_front_door_opens_no_room_by_itself():
@@ -79,8 +145,6 @@ def test_the_front_door_opens_no_room_by_itself():
 @pytest.mark.parametrize("module", ["phygail.methods", "phygail.cli.main"])
 def test_torch_is_not_imported_with(module):
     """A light install has no torch: what the command line and the methods need of it they import when they use it."""
-    if not (PACKAGE.joinpath(*module.split(".")[1:]).with_suffix(".py").exists() or module == "phygail.methods"):
-        pytest.skip(f"{module} is not there yet")
     code = f"import sys, {module}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -91,3 +155,43 @@ def test_the_import_reader_sees_lazy_and_relative_imports(tmp_path, monkeypatch)
     file = tmp_path / "swarm" / "x.py"
     file.write_text("def f():\n    from ..methods import sidr\n    from . import links\n    import torch.nn\n")
     assert imports(file) == [(2, "phygail.methods"), (3, "phygail.swarm"), (4, "torch.nn")]
+
+
+def test_tests_mirror_the_tree():
+    """tests/A/B/test_C.py or test_C_PART.py tests phygail/A/B/C.py; test_B.py the folder's own `__init__`."""
+    home = Path(__file__).parent
+    for path in home.rglob("test_*.py"):
+        folder = path.parent.relative_to(home)
+        if folder == Path() or path.stem in WHOLE:
+            continue
+        words = path.stem.removeprefix("test_").split("_")
+        stems = ["_".join(words[:count]) for count in range(1, len(words) + 1)]
+        source = PACKAGE / folder
+        assert any((source / f"{stem}.py").exists() or stem == source.name for stem in stems), path
+
+
+@pytest.mark.parametrize(
+    ("file", "unit"),
+    [
+        ("tests/methods/reach_evolved/test_train.py", "numba"),
+        ("tests/web/test_build_page.py", "browser"),
+        ("tests/methods/test_scale.py", "tests/methods/test_scale.py"),  # its flights are kept
+        ("tests/test_rng.py", ""),
+    ],
+)
+def test_files_whose_tests_share_something_are_flown_by_one_process(file, unit, request):
+    (here,) = (p for p in request.config.pluginmanager.get_plugins() if hasattr(p, "pytest_xdist_make_scheduler")
+               and hasattr(p, "unit"))  # fmt: skip
+    assert here.unit(file) == unit
+
+
+# Tests of a whole room.
+WHOLE = {
+    "test_generic",
+    "test_scale",
+    "test_aggregation",
+    "test_bad_input",
+    "test_commands",
+    "test_radio",
+    "test_plugins",
+}

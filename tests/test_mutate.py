@@ -79,11 +79,11 @@ def test_the_sample_does_not_depend_on_where_a_function_stands(tool):
 
 
 def test_the_changed_module_is_the_one_that_is_imported(tool):
-    (mutant,) = (m for m in tool.find_mutants((tool.PACKAGE / "groups.py").read_text())[:1])
+    (mutant,) = (m for m in tool.find_mutants((tool.PACKAGE / "swarm/links.py").read_text())[:1])
     tree = ast.parse('SIGN = "changed"')
-    finder = tool._Finder("groups.py", tree)
+    finder = tool._Finder("swarm/links.py", tree)
     assert finder.find_spec("phygail.rng") is None
-    module = importlib.util.module_from_spec(finder.find_spec("phygail.groups"))
+    module = importlib.util.module_from_spec(finder.find_spec("phygail.swarm.links"))
     module.__spec__.loader.exec_module(module)
     assert module.SIGN == "changed"
     assert mutant.line

@@ -1,33 +1,42 @@
-"""Files that version 0.1.0 wrote (tests/data/v0.1.0, made by its make.sh) are read and flown by this version."""
+"""Files that version 0.1.0 wrote (tests/data/v0.1.0, made by its make.sh) are read and flown by this version.
+
+Those with names that mean something else now are renamed first, by results/rename_methods.py (`test_names.py`).
+"""
 
 from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from phygail.evaluation.catalog import EXPERIMENTS
-from phygail.evaluation.evidence import load_evidence
-from phygail.evaluation.flight import fly_case
-from phygail.evaluation.report import report_text
-from phygail.evaluation.rows import frame, read_rows
-from phygail.evaluation.summary import summarize
+from phygail.experiments.catalog import EXPERIMENTS
+from phygail.experiments.reproduce import report_text
+from phygail.experiments.rows import read_rows, rows_table
+from phygail.experiments.statistics import load_evidence, summarize
+from phygail.methods.controller import fly_case
 from phygail.methods.cr_ma import load_actor
-from phygail.models.gate_runtime import load_gates
-from phygail.models.runtime import load_policy
+from phygail.methods.phygail import load_policy
+from phygail.methods.reach_evolved.gates import load_gates
 from phygail.swarm.scenario import load_scenarios
 
+ROOT = Path(__file__).parent.parent
 OLD = Path(__file__).parent / "data" / "v0.1.0"
+RENAMED = ("compare", "reproduce", "train-paper", "train-evolve")
 
 
-@pytest.fixture
-def folder(tmp_path):
-    """A copy that a test may write to."""
-    shutil.copytree(OLD, tmp_path / "old")
-    return tmp_path / "old"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A copy with the names of today."""
+    copy = tmp_path_factory.mktemp("old") / "v0.1.0"
+    shutil.copytree(OLD, copy)
+    command = [sys.executable, ROOT / "results" / "rename_methods.py", *(copy / name for name in RENAMED)]
+    assert subprocess.run(command, check=False).returncode == 0
+    return copy
 
 
 def test_a_scenario_file():
@@ -36,25 +45,24 @@ def test_a_scenario_file():
     assert len(first.damaged) == 10
 
 
-def test_rows_of_a_comparison():
-    rows = read_rows(OLD / "compare" / "rows.csv")
+def test_rows_of_a_comparison(folder):
+    rows = read_rows(folder / "compare" / "rows.csv")
     assert len(rows) == 10
-    assert {row["version"] for row in rows} == {"0.1.0"}
     assert all(row["converged"] for row in rows)
-    assert summarize(frame(rows)).height == 5
-    record = json.loads((OLD / "compare" / "run.json").read_text())
+    assert summarize(rows_table(rows)).height == 5
+    record = json.loads((folder / "compare" / "run.json").read_text())
     assert record["config"]["methods"] == sorted({row["method"] for row in rows})
 
 
-def test_the_folder_of_an_experiment():
+def test_the_folder_of_an_experiment(folder):
     experiment = EXPERIMENTS.get("overall")
-    assert load_evidence(experiment, OLD / "reproduce").rows.height == 2
-    assert "| `sidr` | 1 |" in report_text(experiment, OLD / "reproduce")
+    assert load_evidence(experiment, folder / "reproduce").rows.height == 2
+    assert "| `sidr` | 1 |" in report_text(experiment, folder / "reproduce")
 
 
 def test_an_expert_database():
     pytest.importorskip("h5py")
-    from phygail.experts.dataset import ExpertSet
+    from phygail.methods.phygail.experts.dataset import ExpertSet
 
     experts = ExpertSet.open(OLD / "experts.h5")
     assert (len(experts.training), len(experts.held_out)) == (9, 1)
@@ -64,8 +72,7 @@ def test_an_expert_database():
 def test_a_run_of_the_papers_training_goes_on(folder):
     pytest.importorskip("h5py")
     pytest.importorskip("torch")
-    from phygail.training.run import resume_run
-    from phygail.training.trainer import train
+    from phygail.methods.phygail.train import resume_run, train
 
     run = resume_run(folder / "train-paper", folder / "experts.h5")
     assert (run.learner.epoch, run.config.epochs, run.config.width) == (2, 2, 8)
@@ -75,7 +82,7 @@ def test_a_run_of_the_papers_training_goes_on(folder):
 def test_a_run_of_the_evolution_goes_on(folder):
     pytest.importorskip("torch")
     pytest.importorskip("numba")
-    from phygail.training.evolve_run import resume_evolution
+    from phygail.methods.reach_evolved.train import resume_evolution
 
     run = resume_evolution(folder / "train-evolve")
     assert (run.search.generation, run.config.population) == (2, 4)
@@ -90,21 +97,29 @@ def test_weights_of_simple_trainings():
     assert load_policy_weights(OLD / "gdr-ts.safetensors")
 
 
-@pytest.mark.parametrize(("file", "method"), [("paper.onnx", "phygail-paper"), ("evolved.onnx", "phygail")])
+@pytest.mark.parametrize(("file", "method"), [("paper.onnx", "phygail-taught"), ("evolved.onnx", "reach-evolved")])
 def test_policy_files_fly(file, method):
+    """The kind `phygail` of old policy files goes on meaning the evolved rule."""
     scenario = load_scenarios(OLD / "scenarios.json")[0]
     episode, pilot = fly_case(scenario, method, policy=OLD / file)
     assert pilot.name == method
     assert 0 < episode.metrics.max_speed_mps <= 10
 
 
-def test_weights_become_policy_files_again(tmp_path):
+@pytest.mark.slow  # tests of the export itself export other weights
+def test_weights_of_the_papers_training_become_a_policy_file_again(tmp_path):
     pytest.importorskip("torch")
     pytest.importorskip("onnxscript")
-    from phygail.models.export import export_weights
-    from phygail.models.gate_export import export_gates
+    from phygail.methods.phygail.export import export_weights
 
     export_weights(OLD / "train-paper" / "best.safetensors", tmp_path / "paper.onnx")
     assert load_policy(tmp_path / "paper.onnx").graph_spec == load_policy(OLD / "paper.onnx").graph_spec
+
+
+def test_weights_of_the_evolution_become_a_policy_file_again(tmp_path):
+    pytest.importorskip("torch")
+    pytest.importorskip("onnx")
+    from phygail.methods.reach_evolved.export import export_gates
+
     export_gates(OLD / "train-evolve" / "best.safetensors", tmp_path / "evolved.onnx")
     assert load_gates(tmp_path / "evolved.onnx").belief == load_gates(OLD / "evolved.onnx").belief

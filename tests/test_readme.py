@@ -1,8 +1,7 @@
-"""Every command and snippet of the README runs, and its tables are those of the rows on disk."""
+"""Every command and snippet of the README runs (its numbers: test_results.py)."""
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shlex
@@ -12,14 +11,17 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("commands")  # long ones: begun before the many short tests
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(sh|python)\n(.*?)```", README, re.DOTALL)
 SHELL = [line.split("  #")[0].strip() for kind, block in BLOCKS if kind == "sh" for line in block.splitlines()]
-# `phygail serve` ends with Ctrl-C only: tests/web/test_served_page.py starts it.
+# `phygail serve` ends with Ctrl-C only: tests/web/test_server_page.py starts it.
 COMMANDS = [line for line in SHELL if line.startswith("phygail ") and not line.startswith("phygail serve")]
 # The comparisons behind the tables take from minutes to hours; here they run on one swarm of 20.
 SMALLER = ((r"--uavs \S+", "--uavs 20"), (r"--damage \S+", "--damage 0.5"), (r"--cases \d+", "--cases 1"))
+# Demonstrations and a training that learns take minutes; here they show that they run.
+BRIEFER = ((r"^(phygail experts .*)", r"\1 --damage 0.5 --cases 11"), (r"--profile compact", "--profile smoke"))
 
 
 def _run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -42,6 +44,8 @@ def test_readme_commands_run_in_order(tmp_path: Path) -> None:
         if "--out results/" in command:
             for pattern, text in SMALLER:
                 small = re.sub(pattern, text, small)
+        for pattern, text in BRIEFER:
+            small = re.sub(pattern, text, small)
         done = _run([sys.executable, "-m", *shlex.split(small)], tmp_path)
         assert done.returncode == 0, f"{small}\n{done.stderr}"
     assert (tmp_path / "out" / "recovery.gif").stat().st_size > 10_000
@@ -58,13 +62,3 @@ def test_readme_snippets_run(snippet: str, tmp_path: Path) -> None:
 def test_readme_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert (ROOT / target).exists(), target
-
-
-def test_readme_tables_are_those_of_the_rows() -> None:
-    spec = importlib.util.spec_from_file_location("update_readme", ROOT / "results" / "update_readme.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert "<!-- table:" in README
-    assert module.refreshed(README) == README

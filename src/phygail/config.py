@@ -1,4 +1,4 @@
-"""Constants of the world and the one error that users see.
+"""Constants of the world, the one error that users see, and how worker processes behave.
 
 Every number has its unit and meaning beside it. Values are those of the paper (METHODS 2.1) unless a comment
 says otherwise.
@@ -6,6 +6,11 @@ says otherwise.
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import signal
+import threading
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
@@ -14,15 +19,53 @@ PAPER_RANGE_M = 120.0  # D_comm of the paper: maps are made and lengths of metho
 CONTACT_M = 10.0  # d_col of the paper
 CONTACT_TOLERANCE_M = 1e-6  # a contact is d < contact distance - this
 BUDGET_WIDTHS = 0.8  # T_max: the way flown at full speed, in widths of the map
-SPEED_TOLERANCE_MPS = 1e-9  # a speed within this of the limit is the limit
+ONE_THREAD = dict.fromkeys(  # environment of processes whose sums do not depend on the machine
+    (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "VECLIB_MAXIMUM_THREADS",
+        "NUMEXPR_NUM_THREADS",
+        "RAYON_NUM_THREADS",
+        "POLARS_MAX_THREADS",
+    ),
+    "1",
+)
+_PARENT_CHECK_S = 1.0
 
 
 class InputError(ValueError):
     """Bad input from a user: one line that names the value, the bound and the remedy. The command line exits 2."""
 
 
+def require_extra(what: str, extra: str, *modules: str) -> None:
+    """Refuse what the light install cannot do, and say what to install.
+
+    Args:
+        what: Who needs it, in the plural.
+        extra: Of pyproject.toml.
+        modules: What must be there to import; nothing is imported here.
+    """
+    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(f"{what} need {' and '.join(missing)}: pip install 'phygail[{extra}]'")
+
+
 class EndedFromOutside(SystemExit):
     """The process was asked to end (SIGTERM). No method can raise it: a SystemExit of a method is its fault."""
+
+
+def settle_worker(parent: int) -> None:
+    """In a new worker process: leave Ctrl-C to the parent (a process id), and end when it does, however that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the whole group; the parent decides
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """Leave when the parent is gone, even in the middle of an episode: nobody would read its row."""
+    while os.getppid() == parent:
+        time.sleep(_PARENT_CHECK_S)
+    os._exit(1)
 
 
 @dataclass(frozen=True)
@@ -43,6 +86,11 @@ class Physics:
     def unit(self) -> float:
         """The range over 120 m: what a length chosen at the paper's radio is multiplied by. There it is exactly 1."""
         return self.range_m / PAPER_RANGE_M
+
+    @property
+    def spacing(self) -> float:
+        """The contact distance over 10 m: what a distance between UAVs chosen at the paper's is multiplied by."""
+        return self.contact_m / CONTACT_M
 
     def steps_to_fly(self, length_m: float) -> int:
         """Steps at full speed, at least one, for a length chosen at 120 m: what methods wait is measured in ranges."""

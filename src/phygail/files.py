@@ -115,7 +115,7 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def sweep_drafts(folder: Path, *, again: bool = True) -> None:
-    """Remove the drafts of processes of this machine that were killed; whoever lives, or may live elsewhere, keeps its.
+    """Remove the drafts of killed processes of this machine; those that run, here or maybe elsewhere, keep theirs.
 
     Args:
         folder: Where.

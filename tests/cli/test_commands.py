@@ -17,11 +17,12 @@ import pytest
 
 import phygail
 from phygail.cli.main import COMMANDS, how_to_resume, main, parse
-from phygail.evaluation.failures import Failures
-from phygail.evaluation.grid import Grid
-from phygail.evaluation.rows import read_rows
+from phygail.experiments.failures import Failures
+from phygail.experiments.grid import Grid
+from phygail.experiments.rows import read_rows
 from phygail.methods import METHODS
-from phygail.swarm.scenario import load_scenarios, save_layout
+from phygail.swarm.layout import save_layout
+from phygail.swarm.scenario import load_scenarios
 
 GRID = ("--uavs", "20", "--damage", "0.5", "--cases", "2")
 
@@ -75,10 +76,10 @@ def test_methods_as_json(capsys):
 # A list of commands with what each must show, and the widest line that may come.
 TABLES = [
     (
-        ("recover", "--uavs", "50", "--methods", "phygail-paper,center-fly,sidr"),
-        ["phygail-paper", "center-fly", "steps"],
+        ("recover", "--uavs", "50", "--methods", "phygail-taught,center-fly,sidr"),
+        ["phygail-taught", "center-fly", "steps"],
     ),
-    (("methods",), ["phygail-paper", "intra-subnet", "gdr-ts", "learn"]),
+    (("methods",), ["phygail-taught", "intra-subnet", "gdr-ts", "learn"]),
     (("inspect", "paper-100"), ["critical UAVs", "damage", "splits"]),
     (("reproduce", "--list"), ["overall", "episodes"]),
 ]
@@ -133,9 +134,9 @@ def test_inspect_says_what_no_critical_uav_means(tmp_path, capsys):
         ("reproduce overall", False, "; run the same command again to resume"),
         ("recover --uavs 20", False, ""),
         ("inspect paper-20", False, ""),
-        ("train phygail --out run", False, " before there was anything to resume"),
-        ("train phygail --out run", True, "; resume with phygail train phygail --resume run"),
-        ("train phygail-paper --resume run", True, "; resume with phygail train phygail-paper --resume run"),
+        ("train reach-evolved --out run", False, " before there was anything to resume"),
+        ("train reach-evolved --out run", True, "; resume with phygail train reach-evolved --resume run"),
+        ("train phygail-taught --resume run", True, "; resume with phygail train phygail --resume run"),
         ("train cr-ma", False, "; the best weights so far are kept"),
     ],
 )
@@ -289,7 +290,7 @@ def test_several_methods_give_one_trajectory_file_each(tmp_path, capsys):
 
 
 def test_an_interrupted_compare_says_how_to_resume(tmp_path):
-    words = ("compare", "--uavs", "200", "--damage", "0.9", "--cases", "40", "--methods", "center-fly")
+    words = ("compare", "--uavs", "200", "--damage", "0.9", "--cases", "400", "--methods", "center-fly")
     run = phygail_process(*words, "--out", str(tmp_path / "run"), "--workers", "1", start_new_session=True)
     deadline = time.monotonic() + 60
     while not (tmp_path / "run" / "rows.csv").exists() and run.poll() is None and time.monotonic() < deadline:

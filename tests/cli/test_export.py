@@ -3,13 +3,12 @@ import json
 import pytest
 
 from phygail.cli.main import main
-from phygail.models.actor import Actor
-from phygail.models.encoders import EncoderSpec
-from phygail.models.export import actor_config
-from phygail.models.initial import parameter_count, seeded
-from phygail.models.runtime import load_policy
-from phygail.models.weights import save_weights
-from phygail.perception.graph import PAPER
+from phygail.learning.networks import parameter_count, save_weights, seeded
+from phygail.methods.phygail import load_policy
+from phygail.methods.phygail.graph import PAPER
+from phygail.methods.phygail.heads import Actor
+from phygail.methods.phygail.learner import actor_config
+from phygail.methods.phygail.network import EncoderSpec
 
 
 @pytest.fixture

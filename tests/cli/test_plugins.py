@@ -10,8 +10,9 @@ import textwrap
 import pytest
 
 from phygail.cli.main import main
-from phygail.evaluation.rows import read_rows
+from phygail.experiments.rows import read_rows
 from phygail.methods.base import METHODS
+from phygail.weights import bundled
 
 HEAD = """\
 import numpy as np
@@ -185,3 +186,14 @@ def test_a_request_to_end_is_no_fault_of_the_method(tmp_path, plugin):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (run.returncode, run.stdout, run.stderr) == (143, "", "")
+
+
+@pytest.mark.parametrize("method", ["reach-evolved", "phygail-taught"])
+def test_a_damaged_policy_is_the_fault_of_the_file_not_of_the_method(tmp_path, capfd, method):
+    file = tmp_path / "damaged.onnx"
+    file.write_bytes(bundled(method).with_suffix(".onnx").read_bytes()[:2000])
+    assert main(["recover", "--uavs", "20", "--methods", method, "--policy", str(file), "--json"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith(f"phygail: the policy {file} is not an ONNX model")
+    assert err.count("\n") == 1

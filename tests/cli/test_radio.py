@@ -9,11 +9,12 @@ import pytest
 
 from phygail.cli.main import main
 from phygail.config import Physics, physics_line, physics_values
-from phygail.evaluation.grid import Grid
-from phygail.evaluation.inspection import inspect_layout
-from phygail.evaluation.rows import read_rows
+from phygail.experiments.failures import inspect_layout
+from phygail.experiments.grid import Grid
+from phygail.experiments.rows import read_rows
+from phygail.swarm.layout import save_layout
 from phygail.swarm.links import find_links
-from phygail.swarm.scenario import load_scenarios, save_layout, save_scenarios
+from phygail.swarm.scenario import load_scenarios, save_scenarios
 
 PAPER = "radio 120 m, 10 m/s, step 0.1 s, contact 10 m"
 LONG = ("--range-m", "300", "--speed-mps", "15", "--step-s", "0.2", "--contact-m", "5")

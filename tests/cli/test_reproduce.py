@@ -11,17 +11,17 @@ import pytest
 
 from phygail.cli.main import main
 from phygail.config import InputError
-from phygail.evaluation.catalog import EXPERIMENTS
-from phygail.evaluation.experiment import Experiment, Leg
-from phygail.evaluation.grid import Grid
-from phygail.evaluation.report import REPORT, report_text
-from phygail.evaluation.reproduce import same_flights, why_not
-from phygail.evaluation.rows import TIMINGS, read_rows
+from phygail.experiments.catalog import EXPERIMENTS
+from phygail.experiments.experiment import Experiment, Leg
+from phygail.experiments.grid import Grid
+from phygail.experiments.reproduce import REPORT, report_text, same_flights
+from phygail.experiments.rows import TIMINGS, read_rows
 from phygail.methods import METHODS
-from phygail.swarm.bounds import bound_steps
+from phygail.methods.base import why_not
+from phygail.swarm.tree import bound_steps
 
-# `phygail` takes part as soon as the package holds it and its weights.
-WANTED = ",".join(name for name in ("center-fly", "sidr", "reach", "phygail") if not why_not(name))
+# `reach-evolved` takes part as soon as the package holds it and its weights.
+WANTED = ",".join(name for name in ("center-fly", "sidr", "reach", "reach-evolved") if not why_not(name))
 
 
 @pytest.fixture(scope="module")
@@ -146,7 +146,7 @@ def test_a_method_without_its_weights_is_left_out_with_the_reason(monkeypatch):
     def refuse(*_):
         raise InputError("cannot read the policy phygail.onnx")
 
-    monkeypatch.setattr("phygail.evaluation.reproduce.make_method", refuse)
+    monkeypatch.setattr("phygail.methods.base.make_method", refuse)
     assert why_not("sidr") == "cannot read the policy phygail.onnx"
 
 

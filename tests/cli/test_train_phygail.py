@@ -1,16 +1,14 @@
-"""`phygail train phygail-paper`: what a user gets wrong is one line, and a tiny run works from start to curves."""
+"""`phygail train phygail`: what a user gets wrong is one line, and a tiny run works from start to curves."""
 
 import json
 
 import pytest
 
 from phygail.cli.main import main
-from phygail.experts.archive import concatenate, pack
-from phygail.experts.demonstrate import demonstrate
-from phygail.experts.recipe import Recipe
-from phygail.experts.store import write_archive
+from phygail.methods.phygail.experts.database import concatenate, pack, write_archive
+from phygail.methods.phygail.experts.recipe import Recipe, demonstrate
 
-TRAIN = ("train", "phygail-paper")
+TRAIN = ("train", "phygail")
 SETTINGS = "worlds=2 horizon=3 batch_graphs=6 ppo_epochs=1 width=8 layers=1 validate_every=9"
 TINY = [word for setting in SETTINGS.split() for word in ("--set", setting)]
 

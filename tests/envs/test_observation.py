@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from phygail.config import Physics
-from phygail.perception.view import Observer, Scope
 from phygail.rng import generator
+from phygail.sensing.views import Observer, Scope
 from phygail.swarm.scenario import draw_scenario, make_scenario
-from phygail.swarm.state import SwarmState, initial_state
+from phygail.swarm.simulator import SwarmState, initial_state
 
 pytest.importorskip("pettingzoo")
 from phygail.envs import observation, recovery_v0

@@ -10,8 +10,8 @@ import pytest
 from phygail.config import InputError
 from phygail.methods import run_episode
 from phygail.rng import generator
-from phygail.swarm.bounds import bound_steps
 from phygail.swarm.scenario import draw_scenario, make_scenario, save_scenarios
+from phygail.swarm.tree import bound_steps
 
 pytest.importorskip("pettingzoo")
 from pettingzoo.test import parallel_api_test, parallel_seed_test

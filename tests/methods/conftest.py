@@ -5,10 +5,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from phygail.methods.base import controller, make_method
+from phygail.methods.base import make_method
+from phygail.methods.controller import controller
 from phygail.rng import generator
 from phygail.swarm.failures import draw_failures
-from phygail.swarm.state import initial_state
+from phygail.swarm.simulator import initial_state
 
 
 @cache

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,14 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phygail.config import Physics
-from phygail.methods.base import make_method, run_episode
-from phygail.methods.sidr import LATE, aggregating
-from phygail.perception.view import Observer, Scope
+from phygail.methods import METHODS as ENTRIES
+from phygail.methods.base import make_method
+from phygail.methods.controller import run_episode
+from phygail.methods.sidr import AGGREGATED, aggregating
+from phygail.sensing.views import Observer, Scope
 from phygail.swarm.scenario import Scenario, load_scenarios, make_scenario
-from phygail.swarm.state import SwarmState, initial_state
+from phygail.swarm.simulator import SwarmState, initial_state
 
 FAILURES = sorted((Path(__file__).parents[1] / "data" / "failures").glob("*.json"))
-METHODS = ("sidr", "reach", "phygail")
+METHODS = ("sidr", "reach", "reach-evolved")  # they carry the proof
+OTHERS = ("reach-cloned", "center-fly", "bridge", "phygail", "phygail-taught", "convex", "cr-mgc", "demd", "gdr-ts")
+# Failed spots are filled as far as their papers fill them, and a learned one has no such phase: no network is promised.
+UNPROMISED = ("hero", "dcrmf", "ledir", "cist", "hpc-cr", "rnfr", "vcr", "cr-ma")
+SHORT_SEARCH: dict[str, dict[str, Any]] = {
+    "cr-mgc": {"iterations": 15}, "demd": {"iterations": 15}, "gdr-ts": {"updates": 10}, "convex": {"effort": 0.1},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -25,6 +34,23 @@ def test_cases_that_once_failed_reconnect(file, name):
     """AUDIT R1 and R3: rings around the center, and vehicles of 0.2 m a step."""
     (scenario,) = load_scenarios(file)
     assert run_episode(scenario, name).terminated
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_hollow_subnets_reconnect_with_all_who_promise_it(name):
+    """AUDIT R1: rings of 18 to 29 UAVs around others at the center."""
+    if ENTRIES.get(name).extra == "learn":
+        pytest.importorskip("torch")
+    for file in FAILURES:
+        (scenario,) = load_scenarios(file)
+        if file.stem.startswith("ring") and scenario.uavs < 100:
+            assert run_episode(scenario, make_method(name, **SHORT_SEARCH.get(name, {}))).terminated, scenario.id
+
+
+def test_every_method_is_held_to_hollow_subnets_or_promises_nothing():
+    """A new method joins one of the lists; plugins of other tests are no part of the package."""
+    ours = {name for name in ENTRIES if ENTRIES.get(name).__module__.startswith("phygail.")}
+    assert ours == {*METHODS, *OTHERS, *UNPROMISED}
 
 
 def seen(scenario: Scenario, step: int):
@@ -77,7 +103,7 @@ def hollow_case(seed: int) -> Scenario:
 
 @pytest.mark.parametrize("name", METHODS)
 @given(seed=st.integers(0, 1_000_000))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_rings_far_centers_and_odd_strides_reconnect(name, seed):
     """Property: with the default budget and the filter off nothing fails."""
     assert run_episode(hollow_case(seed), name).terminated
@@ -88,4 +114,4 @@ def test_a_flight_that_needed_the_phase_says_so():
     for name in METHODS:
         pilot = make_method(name)
         run_episode(scenario, pilot)
-        assert pilot.flag == LATE
+        assert pilot.flag == AGGREGATED

@@ -9,7 +9,7 @@ import pytest
 from phygail.config import InputError
 from phygail.methods import METHODS, make_method, run_episode
 from phygail.methods.base import load_plugin
-from phygail.methods.plan import PlanMethod
+from phygail.methods.planning import PlanMethod
 from phygail.swarm.scenario import make_scenario
 
 SCENARIO = make_scenario("pair", [[0.0, 0.0], [130.0, 0.0], [60.0, 50.0]], [2])

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from phygail.methods import run_episode
-from phygail.methods.base import controller, make_method
+from phygail.methods.base import make_method
 from phygail.methods.bridge import Bridge, make_plan, missing_links
-from phygail.perception.view import Observer, Scope
+from phygail.methods.controller import controller
 from phygail.rng import generator
-from phygail.swarm.bounds import bound_steps
-from phygail.swarm.dynamics import step
+from phygail.sensing.views import Observer, Scope
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import draw_scenario, make_scenario
-from phygail.swarm.state import initial_state
+from phygail.swarm.simulator import initial_state, step
+from phygail.swarm.tree import bound_steps
 
 
 def views_of(scenario):

@@ -1,11 +1,21 @@
 import numpy as np
 import pytest
 
-from phygail.methods.base import METHODS, controller, run_episode
-from phygail.methods.center_fly import CenterFly, CenterFlyCentroid
-from phygail.swarm.dynamics import step
+from phygail.methods.base import GlobalMethod
+from phygail.methods.center_fly import CenterFly
+from phygail.methods.controller import controller, run_episode
+from phygail.methods.steering import go
 from phygail.swarm.scenario import draw_scenario, make_scenario
-from phygail.swarm.state import initial_state
+from phygail.swarm.simulator import initial_state, step
+
+
+class CenterFlyCentroid(GlobalMethod):
+    """v_i = go(p_i -> mean of the alive), the target that earlier public code intends: within 2 % of `center-fly`."""
+
+    name = "center-fly-centroid"
+
+    def act(self, view):
+        return go(view.positions, view.positions.mean(axis=0), view.mission.physics)
 
 
 def command(method, scenario):
@@ -31,7 +41,7 @@ def test_all_commands_point_to_one_common_point(method):
             np.testing.assert_allclose(spots[i] + along * velocity[i], target, atol=1e-6)
 
 
-def test_the_distance_to_the_target_falls_by_one_metre_per_step_until_arrival():
+def test_the_distance_to_the_target_falls_by_one_meter_per_step_until_arrival():
     """CF-2."""
     scenario = draw_scenario(50, 0.9, np.random.default_rng(1))
     state, fly = initial_state(scenario), controller(CenterFly(), scenario)
@@ -64,8 +74,3 @@ def test_center_fly_reconnects_every_case():
         scenario = draw_scenario(50, 0.5, np.random.default_rng(seed))
         for method in (CenterFly(), CenterFlyCentroid()):
             assert run_episode(scenario, method).terminated
-
-
-def test_the_centroid_variant_is_not_offered_to_users():
-    assert "center-fly" in METHODS
-    assert CenterFlyCentroid.name not in METHODS

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from phygail.config import Physics
-from phygail.evaluation.failures import plan_measures
+from phygail.experiments.failures import plan_measures
 from phygail.methods import METHODS, run_episode
 from phygail.methods.base import make_method
 from phygail.methods.classic import follow, plan_range, project

@@ -11,7 +11,7 @@ from phygail.methods.classic import linked
 from phygail.methods.dcrmf import NO_SPARE, dominating_set
 from phygail.rng import generator
 from phygail.swarm.failures import critical_uavs
-from phygail.swarm.formation import draw_layout
+from phygail.swarm.layout import draw_layout
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import make_scenario
 

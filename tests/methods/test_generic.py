@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 from phygail.methods import METHODS, make_method
-from phygail.methods.base import SubnetMethod, controller
-from phygail.methods.plan import PlanMethod
-from phygail.perception.view import Observer, Scope
+from phygail.methods.base import SubnetMethod
+from phygail.methods.controller import controller
+from phygail.methods.planning import PlanMethod
 from phygail.rng import generator
-from phygail.swarm.dynamics import step
-from phygail.swarm.episode import fly
+from phygail.sensing.views import Observer, Scope
 from phygail.swarm.scenario import D4, Scenario, draw_scenario, make_scenario, transform
-from phygail.swarm.state import SwarmState, initial_state
+from phygail.swarm.simulator import SwarmState, fly, initial_state, step
 
 TORCH = importlib.util.find_spec("torch") is not None
 NAMES = [

@@ -8,13 +8,14 @@ import pytest
 
 from phygail.config import InputError
 from phygail.methods import run_episode
-from phygail.methods.base import controller, make_method
+from phygail.methods.base import make_method
+from phygail.methods.controller import controller
 from phygail.methods.hpc_cr import WIDE, Repair
-from phygail.perception.view import Observer, Scope
-from phygail.swarm.coverage import watched_m2
+from phygail.sensing.views import Observer, Scope
+from phygail.swarm.failures import watched_m2
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import make_scenario
-from phygail.swarm.state import initial_state
+from phygail.swarm.simulator import initial_state
 
 CASES = range(8)
 

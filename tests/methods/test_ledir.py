@@ -5,13 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from phygail.evaluation.failures import hops, longer_pct
-from phygail.methods.base import controller, make_method
+from phygail.experiments.failures import hops, longer_pct
+from phygail.methods.base import make_method
 from phygail.methods.classic import linked
+from phygail.methods.controller import controller
 from phygail.rng import generator
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import draw_scenario
-from phygail.swarm.state import initial_state
+from phygail.swarm.simulator import initial_state
 
 CASES = range(12)
 

@@ -7,22 +7,24 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from phygail.methods.base import controller, make_method, run_episode
+from phygail.methods.base import make_method
+from phygail.methods.controller import controller, run_episode
 from phygail.methods.reach import Reach, ReachConstants
 from phygail.methods.sidr import Sidr, aggregating
-from phygail.perception.view import Observer, Scope
 from phygail.rng import generator
-from phygail.swarm.dynamics import step
+from phygail.sensing.views import Observer, Scope
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import Scenario, draw_scenario, make_scenario
-from phygail.swarm.state import SwarmState, initial_state
+from phygail.swarm.simulator import SwarmState, initial_state, step
 
 
 @given(distance=st.floats(120.5, 800.0), angle=st.floats(0, 2 * math.pi))
-@settings(max_examples=60, deadline=None)
+@example(distance=120.5, angle=1.0)
+@example(distance=800.0, angle=4.0)
+@settings(max_examples=15, deadline=None)
 def test_two_singletons_meet_within_one_step_of_the_bound(distance: float, angle: float) -> None:
     """RE-1."""
     half = distance / 2 * np.array([math.cos(angle), math.sin(angle)])
@@ -85,8 +87,8 @@ def test_a_spot_once_silent_never_pulls_again() -> None:
 
     assert at(0.0, 0)[0] > 0  # the spot at 150 m is not ruled out: fly for it
     assert at(31.5, 1)[0] < 0  # 118.5 m away and silent: back toward the center
-    assert method._silent is not None
-    assert method._silent[0, 1]
+    assert method._ruled_out is not None
+    assert method._ruled_out[0, 1]
     assert at(0.0, 2)[0] == pytest.approx(0.0)  # 150 m away again: ruled out for good
 
 
@@ -97,16 +99,16 @@ def test_silent_sets_are_united_on_a_merge_and_a_found_teammate_leaves_them() ->
     command = controller(method, scenario)
     rows = layout[[0, 2, 3, 4]]
     command(SwarmState(scenario, rows.copy(), np.zeros((4, 2)), 0))
-    assert method._silent is not None
+    assert method._ruled_out is not None
     moved = rows.copy()
     moved[0] = [110.0, 100.0]  # UAV 0 passes the damaged spot alone
     command(SwarmState(scenario, moved.copy(), np.zeros((4, 2)), 1))
-    assert method._silent[0, 1]
-    assert not method._silent[2, 1]
+    assert method._ruled_out[0, 1]
+    assert not method._ruled_out[2, 1]
     moved[1] = [200.0, 100.0]  # UAV 2 comes within range of UAV 0
     command(SwarmState(scenario, moved.copy(), np.zeros((4, 2)), 2))
-    assert method._silent[2, 1]
-    assert not method._silent[0, 2]
+    assert method._ruled_out[2, 1]
+    assert not method._ruled_out[0, 2]
 
 
 def test_reach_reconnects_and_is_faster_than_sidr_at_moderate_damage() -> None:

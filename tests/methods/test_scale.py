@@ -17,13 +17,12 @@ import pytest
 
 from phygail.config import Physics
 from phygail.methods import METHODS, make_method, run_episode
-from phygail.methods.forces import go, link_keeping, repulsion
-from phygail.methods.plan import at_reference_range, plan_range_m
-from phygail.perception.view import GlobalView, Observer, Scope
+from phygail.methods.planning import at_reference_range, plan_range_m
+from phygail.methods.steering import go, link_keeping, repulsion
 from phygail.rng import generator
-from phygail.swarm.episode import Episode
+from phygail.sensing.views import GlobalView, Observer, Scope
 from phygail.swarm.scenario import Scenario, draw_scenario
-from phygail.swarm.state import initial_state
+from phygail.swarm.simulator import Episode, initial_state
 
 TORCH = importlib.util.find_spec("torch") is not None
 # Planners that search or learn per case: a shorter search follows the same rule in a fraction of the time.

@@ -1,12 +1,11 @@
 import numpy as np
 import pytest
 
-from phygail.methods.base import controller, run_episode
+from phygail.methods.controller import controller, run_episode
 from phygail.methods.sidr import Sidr
-from phygail.perception.view import Observer, Scope
-from phygail.swarm.dynamics import step
+from phygail.sensing.views import Observer, Scope
 from phygail.swarm.scenario import draw_scenario, make_scenario
-from phygail.swarm.state import SwarmState, initial_state
+from phygail.swarm.simulator import SwarmState, initial_state, step
 
 
 def command(scenario, **options):

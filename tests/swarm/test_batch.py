@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from phygail.config import InputError, Physics
 from phygail.rng import generator
-from phygail.swarm.batch import BatchWorld, initial_batch, replace_worlds, step_batch
-from phygail.swarm.batch_links import lowest_rows
-from phygail.swarm.dynamics import step
+from phygail.swarm.batch import BatchWorld, initial_batch, lowest_rows, replace_worlds, step_batch
 from phygail.swarm.links import label_subnets
 from phygail.swarm.scenario import make_scenario
-from phygail.swarm.state import initial_state
+from phygail.swarm.simulator import initial_state, step
 
 SEEDS = st.integers(0, 2**32 - 1)
 

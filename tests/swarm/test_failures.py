@@ -79,6 +79,7 @@ def test_what_cannot_fail_is_refused(uavs, failures, kind, named):
         draw_failures(uavs, failures, kind, generator(0))
 
 
-def test_a_swarm_without_a_weak_spot_says_so():
+def test_a_swarm_without_a_weak_spot_says_so(monkeypatch):
+    monkeypatch.setattr("phygail.swarm.failures.REDRAWS", 100)
     with pytest.raises(InputError, match="no layout of 12 UAVs"):
         draw_failures(12, 1, "single", generator(0), width_m=60.0)

@@ -9,6 +9,8 @@ from scipy.sparse.csgraph import connected_components
 from phygail.swarm.links import (
     FEW,
     find_links,
+    group_means,
+    group_sums,
     join_sets,
     label_subnets,
     laplacian,
@@ -50,7 +52,7 @@ def test_a_hand_drawn_network():
 @pytest.mark.parametrize(
     ("distance", "linked"), [(120.0, True), (120.0 + 9e-7, True), (120.0 + 1.1e-6, False), (120.1, False), (0.0, True)]
 )
-def test_a_link_includes_the_range_and_a_micrometre(distance, linked):
+def test_a_link_includes_the_range_and_a_micrometer(distance, linked):
     assert find_links(line(0, distance), R).connected is linked
 
 
@@ -76,7 +78,7 @@ def test_a_position_that_is_no_number_never_links(bad):
 @pytest.mark.parametrize(
     ("distance", "touching"), [(10.0, False), (10 - 9e-7, False), (10 - 1.1e-6, True), (9.0, True), (0.0, True)]
 )
-def test_a_contact_is_closer_than_ten_metres_by_more_than_a_micrometre(distance, touching):
+def test_a_contact_is_closer_than_ten_meters_by_more_than_a_micrometer(distance, touching):
     assert bool(len(find_links(line(0, distance), R).contacts)) is touching
 
 
@@ -88,7 +90,7 @@ def test_the_contact_distance_may_be_another():
     assert farther.pairs.tolist() == [[0, 1]]
 
 
-def test_contacts_are_counted_beyond_a_radio_range_below_ten_metres():
+def test_contacts_are_counted_beyond_a_radio_range_below_ten_meters():
     links = find_links(line(0, 8, 12), 5.0)
     assert links.pairs.tolist() == [[1, 2]]
     assert links.contacts.tolist() == [[0, 1], [1, 2]]
@@ -132,6 +134,20 @@ def test_a_long_path_is_one_network_for_the_spectrum_too():
     lambda_2, zeros = laplacian_spectrum(n, pairs)
     assert zeros == 1
     assert lambda_2 == pytest.approx(2 - 2 * np.cos(np.pi / n))
+
+
+def test_a_network_in_which_everybody_hears_everybody_is_one_for_the_spectrum_too():
+    """Eigenvalues 0 and n: that of 0 is off by more than 1e-12 / n, and 9 UAVs more alone are 9 zeros more."""
+    n = 300
+    pairs = np.stack(np.triu_indices(n, 1), axis=1)
+    assert laplacian_spectrum(n, pairs) == (pytest.approx(n), 1)
+    assert laplacian_spectrum(n + 9, pairs) == (0.0, 10)
+
+
+def test_a_single_uav_has_no_pairs_of_the_right_shape():
+    for few in (0, 1):
+        pairs, lengths = near_pairs(np.zeros((few, 2)), R)
+        assert (pairs.shape, pairs.dtype, lengths.shape) == ((0, 2), np.intp, (0,))
 
 
 def test_the_order_of_the_links_of_a_subnet_does_not_depend_on_other_subnets():
@@ -181,3 +197,23 @@ def test_joining_sets_tells_which_pairs_joined():
     root, joined = join_sets(6, np.array([[3, 1], [4, 3], [1, 4], [2, 0], [0, 4]]))
     assert joined == [0, 1, 3, 4]
     assert root == [0, 0, 0, 1, 1, 5]
+
+
+# --- sums by group ---
+
+
+def test_sums_and_means_by_hand():
+    group, vectors = np.array([2, 0, 2]), np.array([[1.0, 2.0], [5.0, 5.0], [3.0, -2.0]])
+    assert group_sums(group, vectors, 4).tolist() == [[5, 5], [0, 0], [4, 0], [0, 0]]
+    assert group_means(group, vectors, 4).tolist() == [[5, 5], [0, 0], [2, 0], [0, 0]]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.floats(-1e3, 1e3), st.floats(-1e3, 1e3)), max_size=30))
+def test_every_group_alone_has_the_same_sum_and_mean(items):
+    group = np.array([item[0] for item in items], dtype=np.intp)
+    vectors = np.array([item[1:] for item in items]).reshape(-1, 2)
+    sums, means = group_sums(group, vectors, 5), group_means(group, vectors, 5)
+    for label in range(5):
+        mine = vectors[group == label]
+        assert sums[label] == pytest.approx(mine.sum(axis=0), abs=1e-9)
+        assert means[label] == pytest.approx(mine.mean(axis=0) if len(mine) else [0.0, 0.0], abs=1e-9)

@@ -8,22 +8,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from phygail.config import InputError, Physics
+from phygail.swarm.layout import load_layout, save_layout
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import (
     D4,
     Scenario,
     budget_for,
     draw_scenario,
-    load_layout,
     load_scenarios,
     make_scenario,
-    save_layout,
     save_scenarios,
     scenario_from_json,
     scenario_to_json,
     transform,
 )
-from phygail.swarm.state import initial_state
+from phygail.swarm.simulator import initial_state
 
 SQUARE = [[0.0, 0.0], [200.0, 0.0], [0.0, 200.0], [200.0, 200.0]]
 ENTRY = {"id": "a1", "width": 250.0, "positions": SQUARE, "damaged": [3]}
@@ -215,16 +214,24 @@ def test_a_fixed_layout_keeps_its_place_and_decides_the_size():
 
 
 @pytest.mark.parametrize(("uavs", "ratio"), [(2, 0.5), (20, 0.0), (10_000, 0.0), (10_000, 0.00001), (3, 0.01)])
-def test_a_setting_that_cannot_split_is_refused_at_once(uavs, ratio):
+def test_a_setting_that_cannot_split_is_refused_at_once(uavs, ratio, monkeypatch):
+    monkeypatch.setattr("phygail.swarm.scenario.draw_layout", lambda *_: pytest.fail("nothing needs to be drawn"))
     with pytest.raises(InputError, match=f"does not split a swarm of {uavs} UAVs on this map: choose another"):
         draw_scenario(uavs, ratio, np.random.default_rng(0))
 
 
-def test_a_layout_within_one_range_is_refused_after_many_draws(monkeypatch):
-    monkeypatch.setattr("phygail.swarm.scenario.SPLIT_REDRAWS", 300)
+def test_a_layout_within_one_range_is_refused_at_once(monkeypatch):
+    monkeypatch.setattr("phygail.swarm.scenario.random_damage", lambda *_: pytest.fail("nothing needs to be drawn"))
     clump = np.random.default_rng(0).uniform(0, 60, (30, 2))
     with pytest.raises(InputError, match=r"damage 0.5 does not split"):
         draw_scenario(30, 0.5, np.random.default_rng(0), layout=clump)
+
+
+def test_a_layout_in_which_one_pair_is_out_of_range_is_tried():
+    """Three within 100 m of the middle one, the outer two 200 m apart: the loss of the middle splits them."""
+    line = np.array([[0.0, 0.0], [100.0, 0.0], [200.0, 0.0]])
+    scenario = draw_scenario(3, 0.34, np.random.default_rng(0), layout=line)
+    assert scenario.damaged.tolist() == [1]
 
 
 @pytest.mark.parametrize("uavs", [-5, 0, 1, 10_001])
@@ -240,8 +247,8 @@ def test_scenario_files_round_trip_exactly(tmp_path):
     own = Physics(range_m=1 / 3, speed_mps=0.1 + 0.2, step_s=math.pi, contact_m=1 / 7)
     rng = np.random.default_rng(0)
     scenarios = [
-        draw_scenario(50, 0.5, rng, name="drawn"),
-        transform(draw_scenario(20, 0.5, rng), 5),
+        draw_scenario(50, 0.5, rng, name="drawn", seed=2**63 - 1),
+        transform(draw_scenario(20, 0.5, rng, seed=0), 5),
         make_scenario("far away, no map", rng.uniform(-3e6, -2e6, (30, 2)), [3], physics=own, budget_steps=77),
         make_scenario("off center", SQUARE, [1], width_m=333.3, center=[-1 / 7, 1e6]),
         make_scenario('quotes " , and ümläuts', [[0.1, 0.2], [0.3, 0.4]]),
@@ -250,7 +257,8 @@ def test_scenario_files_round_trip_exactly(tmp_path):
     loaded = load_scenarios(tmp_path / "s.json")
     assert len(loaded) == len(scenarios)
     assert all(map(same, loaded, scenarios))
-    assert all(s.seed is None for s in loaded)
+    assert [s.seed for s in loaded] == [2**63 - 1, None, None, None, None]
+    assert [("seed" in scenario_to_json(s)) for s in scenarios] == [True, False, False, False, False]
 
 
 @given(
@@ -325,6 +333,11 @@ def test_the_smallest_file_of_the_contract_loads(tmp_path):
         ({"budget_steps": 1.5}, "budget_steps 1.5: give a whole number"),
         ({"budget_steps": True}, "budget_steps True: give a whole number"),
         ({"budget_steps": 10**100}, "budget_steps 1000.*: give a whole number"),
+        ({"seed": -1}, "seed -1: choose from 0 to 9,223,372,036,854,775,807"),
+        ({"seed": 2**63}, "seed 9223372036854775808: choose from 0 to"),
+        ({"seed": 1.5}, "seed 1.5: choose from 0"),
+        ({"seed": True}, "seed True: choose from 0"),
+        ({"seed": "7"}, "seed '7': choose from 0"),
     ],
 )
 def test_every_bad_entry_is_named_in_one_short_line(tmp_path, change, message):
@@ -335,7 +348,7 @@ def test_every_bad_entry_is_named_in_one_short_line(tmp_path, change, message):
     line = str(caught.value)
     assert line.startswith(f"{path}, scenario 1")
     assert "\n" not in line
-    assert len(line) < len(str(path)) + 200
+    assert len(line) < len(str(path)) + 300  # the known keys are listed
 
 
 @pytest.mark.parametrize(
@@ -490,6 +503,8 @@ def test_larger_swarms_are_tried_less_often(monkeypatch, uavs, tries):
     counted = []
     monkeypatch.setattr("phygail.swarm.scenario.random_damage", lambda *_: counted.append(1) or np.array([], dtype=int))
     line = 100.0 * np.arange(uavs)[:, None] * [1.0, 0.0]  # nobody is lost, so it stays one network
+    same = find_links(line, 120.0)
+    monkeypatch.setattr("phygail.swarm.scenario.find_links", lambda *_: same)
     with pytest.raises(InputError, match="does not split"):
         draw_scenario(uavs, 0.1, np.random.default_rng(0), layout=line)
     assert len(counted) == tries

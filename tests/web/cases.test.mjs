@@ -80,6 +80,15 @@ test("a saved case is read back exactly", () => {
   assert.deepEqual({ ...read.physics }, { ...PHYSICS });
 });
 
+test("the seed of a case is kept, and none is made up", () => {
+  const entry = { id: "a", positions: [[0, 0], [100, 40]], damaged: [] };
+  const written = (more) => JSON.parse(writeScenario(readScenario(JSON.stringify({ scenarios: [{ ...entry, ...more }] })).world, [])).scenarios[0];
+  assert.equal(written({ seed: 7 }).seed, 7);
+  assert.equal(written({ seed: 0 }).seed, 0);
+  assert.ok(!("seed" in written({})));
+  for (const seed of [-1, 1.5, "7", null]) assert.throws(() => written({ seed }), CaseError);
+});
+
 test("a layout without a map is centered on its bounding box", () => {
   const { world } = readScenario('{"scenarios": [{"id": "a", "positions": [[0, 0], [100, 40], [-20, 10]], "damaged": []}]}');
   assert.deepEqual([world.width, ...world.center, world.boxed], [120, 40, 20, true]);

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import gzip
 import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from phygail.config import InputError
-from phygail.web.build import PAGE, SCRIPTS, build_page, data_module, join_modules, page_data
+from phygail.web.build import (
+    LETTERS,
+    PAGE,
+    SCRIPTS,
+    STATIC,
+    build_page,
+    data_module,
+    join_modules,
+    layout_letters,
+    page_data,
+)
 
 REMEDY = "run python -m phygail.web.build"
 
@@ -33,12 +45,24 @@ def test_the_page_names_nothing_outside_itself():
     assert addresses <= {"http://www.w3.org/2000/svg"}
 
 
+def test_every_control_of_the_page_is_pressed_by_a_test():
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    controls = re.findall(r'<(?:button|select|input)\b[^>]*? id="([\w-]+)"', page)
+    tests = (Path(__file__).parent / "test_build_page.py").read_text(encoding="utf-8")
+    pressed = set(re.findall(r"#([\w-]+)", tests)) | {"file"} | set(re.findall(r'"(show-\w+)"', tests))
+    assert len(controls) > 20
+    assert set(controls) <= pressed
+
+
 def test_layouts_survive_the_way_into_javascript():
     layouts = page_data()["layouts"]
-    assert {name: len(flat) // 2 for name, flat in layouts.items()} == {
+    assert {name: len(text) // 4 for name, text in layouts.items()} == {
         f"paper-{n}": n for n in (20, 50, 100, 200, 500)
     }
-    assert layouts["paper-20"][:4] == [29.0, 47.0, 185.0, 87.0]
+    digits = [LETTERS.index(letter) for letter in layouts["paper-20"][:8]]
+    assert [64 * high + low for high, low in zip(digits[::2], digits[1::2], strict=True)] == [29, 47, 185, 87]
+    with pytest.raises(InputError, match="whole meters"):
+        layout_letters(np.array([[1.0, 2.5]]))
 
 
 def test_modules_are_joined_after_what_they_import(tmp_path):

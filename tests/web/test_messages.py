@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from phygail.config import InputError
-from phygail.web.messages import Fly, Resume, Stop, frame_bytes, parse_message, read_frame
+from phygail.web.messages import Fly, Resume, Stop, Strike, frame_bytes, parse_message, read_frame
 
 KNOWN = frozenset({"convex", "sidr"})
 CASE = {"id": "a", "positions": [[0, 0], [100, 0], [400, 0], [500, 0], [250, 0]], "damaged": [4]}
@@ -19,6 +19,9 @@ def test_good_messages_are_understood():
     order = parse_message(json.dumps(FLY), KNOWN)
     assert isinstance(order, Fly)
     assert (order.race, order.methods, order.safety, order.scenario.uavs) == (7, ("convex", "sidr"), True, 5)
+    struck = parse_message(json.dumps(FLY | {"strikes": [{"step": 4, "ids": [1, 3]}], "from": 4}), KNOWN)
+    assert isinstance(struck, Fly)
+    assert (struck.strikes, struck.begin) == ((Strike(4, (1, 3)),), 4)
     assert parse_message('{"type": "resume", "race": 7, "have": 12}', KNOWN) == Resume(7, 12)
     assert parse_message('{"type": "stop", "race": 7}', KNOWN) == Stop(7)
 
@@ -43,9 +46,16 @@ def test_good_messages_are_understood():
         (json.dumps(FLY | {"scenario": None}), "must be an object"),
         (json.dumps(FLY | {"scenario": CASE | {"damaged": [9]}}), "out of range"),
         (json.dumps(FLY | {"scenario": CASE | {"positions": [[i, 0] for i in range(10_000)]}}), "10,000 UAVs"),
+        (json.dumps(FLY | {"strikes": {"step": 4}}), "list of at most 200"),
+        (json.dumps(FLY | {"strikes": [[4, [1]]]}), "object with a step and a list of ids"),
+        (json.dumps(FLY | {"strikes": [{"step": 0, "ids": [1]}]}), "part of the scenario"),
+        (json.dumps(FLY | {"strikes": [{"step": 4.5, "ids": [1]}]}), "'step' must be a whole number"),
+        (json.dumps(FLY | {"strikes": [{"step": 4, "ids": [5]}]}), "'ids' must be a whole number from 0 to 4"),
+        (json.dumps(FLY | {"strikes": [{"step": 4, "ids": [0, 1]}, {"step": 9, "ids": [1, 2]}]}), "leave 1 UAVs"),
+        (json.dumps(FLY | {"from": -1}), "'from' must be a whole number"),
         ("x" * 1_000_001, "at most 1,000,000"),
     ],
-    ids=range(18),
+    ids=range(25),
 )
 def test_bad_messages_are_refused(text, wrong):
     with pytest.raises(InputError, match=wrong):

@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from phygail.config import InputError
-from phygail.methods.base import run_episode
-from phygail.swarm.scenario import scenario_from_json
+from phygail.cli.recover import save_trajectory
+from phygail.config import InputError, Physics
+from phygail.methods.controller import run_episode
+from phygail.swarm.scenario import Scenario, save_scenarios, scenario_from_json, scenario_to_json
 
 pytest.importorskip("starlette", reason="the extra web is not installed")
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
-from phygail.evaluation.flight import case_row, make_case
-from phygail.evaluation.grid import Grid
-from phygail.evaluation.rows import save_rows
-from phygail.swarm.scenario import scenario_to_json
-from phygail.web import races
+from phygail.experiments.grid import Grid
+from phygail.experiments.rows import save_rows
+from phygail.experiments.task import case_row, make_case
+from phygail.web import races, server
 from phygail.web.messages import read_frame
 from phygail.web.server import ServeSettings, make_app, make_settings
 
@@ -146,7 +146,8 @@ def test_a_foreign_host_name_is_refused(client):
 
 
 @pytest.mark.parametrize(
-    "path", ["/..%2f..%2fetc%2fpasswd", "/runs/..%2f..%2fetc", "/runs/%2e%2e", "/static/js/main.js", "/runs/a%00b"]
+    "path",
+    ["/..%2f..%2fetc%2fpasswd", "/runs/..%2f..%2fetc", "/runs/%2e%2e", "/static/js/main.js", "/runs/a%00b", "/runs/"],
 )
 def test_no_path_leads_out(client, path):
     assert client.get(path).status_code == 404
@@ -168,20 +169,58 @@ def test_a_token_guards_a_server_that_others_can_reach():
             assert socket.receive_json()["type"] == "error"
 
 
-def test_recorded_runs_are_listed_and_their_cases_drawn_again(tmp_path: Path):
-    run = tmp_path / "first"
-    run.mkdir()
+def save_run(folder: Path, scenario: Scenario, names: tuple[str, ...] = ("sidr",)) -> None:
+    folder.mkdir(parents=True)
+    rows = [case_row(make_case(scenario), name, safety=False, policy=None) for name in names]
+    save_rows(folder / "rows.csv", rows)
+
+
+def ask_runs(folder: Path) -> TestClient:
+    return TestClient(make_app(ServeSettings(runs=folder)), base_url=f"http://{HOST}")
+
+
+def test_recorded_rows_are_listed_found_and_their_cases_drawn_again(tmp_path: Path):
     scenario = Grid((20,), (0.5,), 2, 3).scenario(1)
-    save_rows(run / "rows.csv", [case_row(make_case(scenario), "sidr", safety=False, policy=None)])
-    app = make_app(ServeSettings(runs=tmp_path))
-    with TestClient(app, base_url=f"http://{HOST}") as client:
-        assert client.get("/runs").json() == ["first"]
-        answer = client.get("/runs/first").json()
-        assert (answer["all"], answer["rows"][0]["scenario"]) == (1, scenario.id)
-        again = client.get("/runs/first", params={"scenario": scenario.id}).json()
+    save_run(tmp_path / "first" / "fast", scenario, ("reach", "sidr"))
+    with ask_runs(tmp_path) as client:
+        assert client.get("/runs").json() == {"rows": ["first/fast"], "flights": []}
+        answer = client.get("/runs/first/fast").json()
+        assert (answer["all"], answer["rows"][0]["scenario"]) == (2, scenario.id)
+        found = client.get("/runs/first/fast", params={"find": "sidr n0020"}).json()
+        assert (found["all"], found["found"], [row["method"] for row in found["rows"]]) == (2, 1, ["sidr"])
+        again = client.get("/runs/first/fast", params={"scenario": scenario.id}).json()
         assert again == scenario_to_json(scenario)
-        assert client.get("/runs/first", params={"scenario": "../x"}).status_code == 404
+        assert "put its scenario file beside" in client.get("/runs/first/fast", params={"scenario": "../x"}).text
         assert client.get("/runs/second").status_code == 404
+        assert client.get("/runs/first/fast/../../../etc").status_code == 404
+
+
+def test_a_recorded_case_keeps_the_radio_of_its_run_and_comes_from_the_file_beside_it(tmp_path: Path):
+    short = Grid((20,), (0.5,), 1, 3, Physics(range_m=100.0)).scenario(0)
+    save_run(tmp_path / "short", short)
+    (tmp_path / "short" / "run.json").write_text(json.dumps({"config": {"range_m": 100.0, "speed_mps": [5, 10]}}))
+    mine = scenario_from_json(CASE, "test")
+    save_run(tmp_path / "mine", mine)
+    save_scenarios(tmp_path / "mine" / "cases.json", [mine])
+    (tmp_path / "mine" / "other.json").write_text("[]")
+    with ask_runs(tmp_path) as client:
+        assert client.get("/runs/short", params={"scenario": short.id}).json() == scenario_to_json(short)
+        assert client.get("/runs/mine", params={"scenario": "a"}).json() == scenario_to_json(mine)
+
+
+def test_recorded_flights_come_with_the_cases_beside_them(tmp_path: Path, monkeypatch):
+    scenario = scenario_from_json(CASE, "test")
+    save_trajectory(tmp_path / "flight.csv", run_episode(scenario, "sidr", record=True))
+    save_scenarios(tmp_path / "case.json", [scenario])
+    (tmp_path / "layout.csv").write_text("x_m,y_m\n0,0\n")
+    (tmp_path / "picture.csv").write_bytes(b"\xff\xfe\x00")
+    with ask_runs(tmp_path) as client:
+        assert client.get("/runs").json() == {"rows": [], "flights": ["flight.csv"]}
+        answer = client.get("/runs/flight.csv").json()
+        assert answer["scenarios"] == [scenario_to_json(scenario)]
+        assert answer["text"] == (tmp_path / "flight.csv").read_text()
+        monkeypatch.setattr(server, "MOST_FLIGHT_BYTES", 1000)
+        assert "MB are shown" in client.get("/runs/flight.csv").text
 
 
 def test_a_missing_folder_of_runs_is_named(tmp_path: Path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,6 +10,7 @@ import tyro
 
 from phygail.cli.options import (
     PAPER_RADIO,
+    PLAIN_WORLD,
     Count,
     EngineName,
     FailureSource,
@@ -21,6 +20,8 @@ from phygail.cli.options import (
     Policy,
     Radio,
     Safety,
+    WorldOptions,
+    command_line,
     drawn_failures,
     make_engine,
     require_failures,
@@ -29,8 +30,8 @@ from phygail.cli.options import (
 from phygail.config import InputError, physics_line, physics_values
 
 if TYPE_CHECKING:
-    from phygail.evaluation.failures import Failures
-    from phygail.evaluation.grid import Grid
+    from phygail.experiments.failures import Failures
+    from phygail.experiments.grid import Grid
     from phygail.swarm.scenario import Scenario
 
 
@@ -42,6 +43,7 @@ class Compare:
       phygail compare --uavs 100,200 --damage 0.25,0.5 --cases 10 --methods sidr,reach,convex --out results/mine
       phygail compare --scenarios cases.json --methods all --out results/all --workers 8
       phygail compare --uavs 100 --failures 1 --source single --methods ledir,dcrmf,convex --out results/one
+      phygail compare --uavs 100 --damage 0.75 --waves 3:40:150 --methods sidr,reach-evolved --out results/waves
       RAY_ADDRESS=auto phygail compare --scenarios cases.json --methods all --out results/all --engine ray
       phygail compare --uavs 50 --damage 0.05:0.95:0.1 --methods sidr,drift --plugin drift.py --out results/drift
     """
@@ -83,38 +85,40 @@ class Compare:
     timeout: Annotated[float | None, tyro.conf.arg(metavar="S", help_behavior_hint="")] = None
     """Wall time per episode in seconds; a longer one ends as a failure flagged timeout."""
     radio: Radio = PAPER_RADIO
+    world: WorldOptions = PLAIN_WORLD
 
     def run(self) -> int:
         """Compare and print the overall table."""
-        from phygail.cli.console import complain, episodes_bar, stdout
-        from phygail.evaluation.runner import compare
-        from phygail.perception.noise import Sensing
+        from phygail.cli.options import episodes_bar, note, stdout
+        from phygail.experiments.runner import compare
+        from phygail.sensing.imperfect import Sensing
 
         sensing = Sensing(self.noise, self.delay, self.bias)
         cases = self._cases()
+        self.world.tell(self.radio.physics())
         with episodes_bar() as progress:
             rows = compare(
                 cases, self.methods, self.out, workers=self.workers, safety=self.safety == "on",
                 timeout=self.timeout, policy=self.policy, plugins=self.plugin, progress=progress,
-                command=shlex.join(["phygail", *sys.argv[1:]]), engine=make_engine(self.engine, self.workers),
+                command=command_line(), engine=make_engine(self.engine, self.workers),
                 sensing=sensing,
             )  # fmt: skip
-        from phygail.evaluation.tables import count_timeouts, summary_table
+        from phygail.experiments.summary import count_timeouts, summary_table
 
         kinds = [case.physics for case in cases] if isinstance(cases, list) else [cases.physics]
         console = stdout()
         console.print(physics_line(physics_values(kinds)))
         console.print(summary_table(rows))
-        complain(f"{rows.height:,} rows in {self.out / 'rows.csv'}, summary in {self.out / 'summary.md'}")
+        note(f"{rows.height:,} rows in {self.out / 'rows.csv'}, summary in {self.out / 'summary.md'}")
         errors = int(rows["flag"].str.starts_with("error:").sum())
         if errors:
-            complain(f"{errors} of {rows.height:,} episodes failed with an error: see {self.out / 'errors.log'}")
-        if late := count_timeouts(rows):
-            complain(f"{late} of {rows.height:,} episodes ended at the timeout and count as failures")
+            note(f"{errors} of {rows.height:,} episodes failed with an error: see {self.out / 'errors.log'}")
+        if timed_out := count_timeouts(rows):
+            note(f"{timed_out} of {rows.height:,} episodes ended at the timeout and count as failures")
         return 1 if errors else 0
 
     def _cases(self) -> Grid | Failures | list[Scenario]:
-        from phygail.evaluation.grid import Grid, parse_numbers, parse_whole
+        from phygail.experiments.grid import Grid, parse_numbers, parse_whole
         from phygail.swarm.scenario import load_scenarios
 
         if self.scenarios is not None:
@@ -122,13 +126,15 @@ class Compare:
                                 ("--source", self.source), ("--cases", self.cases), ("--seed", self.seed)):  # fmt: skip
                 require_one("source of scenarios", {"--scenarios": self.scenarios, flag: value})
             self.radio.refuse_beside(self.scenarios)
-            return load_scenarios(self.scenarios)
+            return self.world.applied(load_scenarios(self.scenarios))
         require_one("kind of damage", {"--damage": self.damage, "--failures": self.failures})
         cases, seed = 50 if self.cases is None else self.cases, self.seed or 0
+        if self.failures is not None and self.world.spec():
+            raise InputError("--failures are those of the plain world: give --damage with the options of a world")
         if self.uavs is not None and self.failures is not None:
             return drawn_failures(self.uavs, self.failures, self.source, cases, seed, self.radio.physics())
         require_failures(self.source)
         if self.uavs is None or self.damage is None:
             raise InputError("nothing to fly: give --scenarios FILE.json, or --uavs and --damage (or --failures)")
         sizes, ratios = parse_whole(self.uavs, "--uavs"), parse_numbers(self.damage, "--damage")
-        return Grid(sizes, ratios, cases, seed, self.radio.physics())
+        return Grid(sizes, ratios, cases, seed, self.radio.physics(), self.world.spec())

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
-from phygail.cli.options import Count, Numbers
+from phygail.cli.options import Count, Numbers, command_line
 
 
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Experts:
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.h5")]
     """The database; its summary (.md) and a histogram (.png) are written beside it."""
     pool: Literal["paper", "decentralized", "all"] = "paper"
-    """Who may become the expert: the paper's baselines, methods without global information, or everybody."""
+    """Methods that may become the expert: the paper's baselines, those without global information, or all."""
     without: Annotated[str | None, tyro.conf.arg(metavar="NAMES", help_behavior_hint="")] = None
     """Members of the pool to leave out, e.g. slow planners: cr-mgc,demd,gdr-ts."""
     uavs: Count = 20
@@ -44,13 +42,12 @@ class Experts:
 
     def run(self) -> int:
         """Build and summarize."""
-        from phygail.cli.console import complain, episodes_bar, stdout
-        from phygail.evaluation.expert_report import draw_expert_steps, expert_markdown, expert_tables, facts
-        from phygail.evaluation.grid import parse_numbers
-        from phygail.experts.build import build_experts, check_output
-        from phygail.experts.pools import choose_pool
-        from phygail.experts.recipe import Recipe
+        from phygail.cli.options import episodes_bar, note, stdout
+        from phygail.experiments.grid import parse_numbers
         from phygail.files import write_text
+        from phygail.methods.phygail.experts.build import build_experts, check_output
+        from phygail.methods.phygail.experts.recipe import Recipe, choose_pool
+        from phygail.methods.phygail.experts.report import draw_expert_steps, expert_markdown, expert_tables, facts
 
         check_output(self.out, self.workers)  # choosing the pool may take seconds
         unwanted = [name.strip() for name in self.without.split(",")] if self.without else []
@@ -61,7 +58,7 @@ class Experts:
         with episodes_bar() as progress:
             experts = build_experts(
                 recipe, self.out, workers=self.workers, progress=progress,
-                command=shlex.join(["phygail", *sys.argv[1:]]),
+                command=command_line(),
             )  # fmt: skip
         summary, picture = self.out.with_suffix(".md"), self.out.with_suffix(".png")
         write_text(summary, expert_markdown(experts))
@@ -69,5 +66,5 @@ class Experts:
         for table in expert_tables(experts):
             stdout().print(table)
         stdout().print(facts(experts), highlight=False)
-        complain(f"{len(experts):,} demonstrations in {self.out}, summary in {summary}, histogram in {picture}")
+        note(f"{len(experts):,} demonstrations in {self.out}, summary in {summary}, histogram in {picture}")
         return 0

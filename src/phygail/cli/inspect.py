@@ -13,7 +13,7 @@ from phygail.cli.options import PAPER_RADIO, Count, Radio, Switch
 from phygail.config import physics_line, physics_values
 
 if TYPE_CHECKING:
-    from phygail.evaluation.inspection import Inspection
+    from phygail.experiments.failures import Inspection
 
 _SHOWN = 20  # critical UAVs named in the table; --json names all
 
@@ -38,8 +38,8 @@ class Inspect:
 
     def run(self) -> int:
         """Inspect and print."""
-        from phygail.evaluation.inspection import inspect_layout
-        from phygail.swarm.layouts import find_layout
+        from phygail.experiments.failures import inspect_layout
+        from phygail.swarm.layout import find_layout
 
         found = inspect_layout(find_layout(self.layout).positions, self.radio.physics(), seed=self.seed)
         if self.json:
@@ -50,8 +50,8 @@ class Inspect:
 
 
 def _print_tables(found: Inspection) -> None:
-    from phygail.cli.console import stdout
-    from phygail.evaluation.text_table import TextTable
+    from phygail.cli.options import stdout
+    from phygail.render.tables import TextTable
 
     named = ", ".join(map(str, found.critical[:_SHOWN])) + (", ..." if len(found.critical) > _SHOWN else "")
     facts = [

@@ -14,20 +14,19 @@ from typing import Protocol
 import tyro
 
 from phygail import __version__
+from phygail.cli.benchmark import Benchmark
 from phygail.cli.compare import Compare
-from phygail.cli.console import complain, log_to_stderr
 from phygail.cli.experts import Experts
 from phygail.cli.export import Export
 from phygail.cli.inspect import Inspect
 from phygail.cli.methods import Methods
-from phygail.cli.play import Play
+from phygail.cli.options import log_to_stderr, note
+from phygail.cli.page import Play, Serve
 from phygail.cli.recover import Recover
 from phygail.cli.reproduce import Reproduce
 from phygail.cli.scenarios import Scenarios
-from phygail.cli.serve import Serve
-from phygail.cli.train import Train
-from phygail.cli.train_evolve import TrainEvolve
-from phygail.cli.train_phygail import TrainPhygail
+from phygail.cli.soak import Soak
+from phygail.cli.train import Train, TrainPhygail, TrainReachEvolved
 from phygail.config import EndedFromOutside, InputError
 
 DESCRIPTION = """Get a shattered UAV swarm back into one network.
@@ -55,6 +54,7 @@ class Command(Protocol):
 COMMANDS: dict[str, type[Command]] = {
     "recover": Recover,
     "compare": Compare,
+    "benchmark": Benchmark,
     "reproduce": Reproduce,
     "scenarios": Scenarios,
     "inspect": Inspect,
@@ -62,6 +62,7 @@ COMMANDS: dict[str, type[Command]] = {
     "train": Train,
     "export": Export,
     "methods": Methods,
+    "soak": Soak,
     "play": Play,
     "serve": Serve,
 }
@@ -69,8 +70,10 @@ COMMANDS: dict[str, type[Command]] = {
 
 # Commands of two words, with flags of their own.
 SPECIAL: dict[tuple[str, str], type[Command]] = {
+    ("train", "phygail"): TrainPhygail,
     ("train", "phygail-paper"): TrainPhygail,
-    ("train", "phygail"): TrainEvolve,
+    ("train", "phygail-taught"): TrainPhygail,
+    ("train", "reach-evolved"): TrainReachEvolved,
 }
 
 
@@ -95,29 +98,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     except InputError as error:
         if whole:
             traceback.print_exc()
-        complain(str(error))
+        note(str(error))
         return BAD_INPUT
     except KeyboardInterrupt:
-        complain(f"interrupted{how_to_resume(command)}")
+        note(f"interrupted{how_to_resume(command)}")
         return INTERRUPTED
-    except BrokenPipeError:  # whoever read our output has gone
+    except BrokenPipeError:  # the reader of our output has closed it
         _drop_stdout()
         return 1
     except OSError as error:  # a full disk, a name too long: the machine's refusal, not a fault of the program
         _drop_stdout()
-        complain(f"{error.filename or 'the output'}: {error.strerror or error}")
+        note(f"{error.filename or 'the output'}: {error.strerror or error}")
         return BAD_INPUT
 
 
 def how_to_resume(command: Command | None) -> str:
     """What to do after an interruption; nothing where nothing was kept."""
-    if isinstance(command, Compare | Experts | Reproduce):
+    if isinstance(command, Compare | Benchmark | Experts | Reproduce):
         return "; run the same command again to resume"
-    if isinstance(command, TrainEvolve | TrainPhygail):
+    if isinstance(command, TrainReachEvolved | TrainPhygail):
         folder = command.resume or command.out
         if folder is None or not (folder / "config.json").exists():
             return " before there was anything to resume"
-        name = "phygail" if isinstance(command, TrainEvolve) else "phygail-paper"
+        name = "reach-evolved" if isinstance(command, TrainReachEvolved) else "phygail"
         return f"; resume with phygail train {name} --resume {folder}"
     return "; the best weights so far are kept" if isinstance(command, Train) else ""
 

@@ -25,10 +25,10 @@ class Methods:
 
     def run(self) -> int:
         """List them."""
-        from phygail.cli.console import stdout
-        from phygail.evaluation.roster import installed, load_methods
-        from phygail.evaluation.text_table import TextTable
+        from phygail.cli.options import stdout
         from phygail.methods import METHODS
+        from phygail.methods.base import installed, load_methods
+        from phygail.render.tables import TextTable
 
         load_methods(self.plugin)
         known = [METHODS.get(name) for name in METHODS]

@@ -12,17 +12,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from phygail.cli.options import PAPER_RADIO, Count, Plugins, Policy, Radio, Safety, Switch, require_one
-from phygail.config import InputError, physics_line, physics_values
+from phygail.cli.options import (
+    PAPER_RADIO,
+    PLAIN_WORLD,
+    Count,
+    Plugins,
+    Policy,
+    Radio,
+    Safety,
+    Switch,
+    WorldOptions,
+    require_one,
+)
+from phygail.config import ONE_THREAD, InputError, physics_line, physics_values, require_extra
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from phygail.evaluation.flight import Case
-    from phygail.swarm.episode import Episode
+    from phygail.experiments.task import Case
     from phygail.swarm.scenario import Scenario
+    from phygail.swarm.simulator import Episode
 
-FAVORITES = ("sidr", "phygail", "convex")  # flown unless methods are named
+FAVORITES = ("sidr", "reach-evolved", "convex")  # flown unless methods are named
 MOVIES = (".gif", ".mp4")
 PICTURES = (".png", *MOVIES)
 _SWARM, _RATIO = 200, 0.5  # what is flown when nothing is said
@@ -36,6 +47,7 @@ class Recover:
       phygail recover --uavs 200 --damage 0.5 --picture recovery.png
       phygail recover --layout layout.csv --kill 3,17 --methods sidr,convex --trajectory flight.csv
       phygail recover --layout layout.csv --strike 400,300,150 --safety on
+      phygail recover --uavs 100 --damage 0.75 --waves 3:40:150 --picture waves.gif
       phygail recover --scenarios cases.json --id a1 --methods all --json
     """
 
@@ -50,13 +62,13 @@ class Recover:
     damage: Annotated[float | None, tyro.conf.arg(metavar="RATIO", help_behavior_hint="")] = None
     """Random damage, redrawn until it splits the swarm; 0.5 if no damage is named."""
     strike: Annotated[str | None, tyro.conf.arg(metavar="X,Y,RADIUS", help_behavior_hint="")] = None
-    """Damage everybody within RADIUS of (X, Y), in meters."""
+    """Damage all UAVs within RADIUS of (X, Y), in meters."""
     kill: Annotated[str | None, tyro.conf.arg(metavar="LIST", help_behavior_hint="")] = None
     """Damage exactly these UAVs, e.g. 3,17."""
     seed: Count = 0
     """Of what is drawn."""
     methods: Annotated[str | None, tyro.conf.arg(metavar="NAMES", help_behavior_hint="")] = None
-    """Names separated by commas, or all; sidr,phygail,convex unless given."""
+    """Names separated by commas, or all; sidr,reach-evolved,convex unless given."""
     safety: Safety = "off"
     """Filter every command so that no new contact can happen."""
     policy: Policy = None
@@ -70,22 +82,24 @@ class Recover:
     json: Switch = False
     """Print JSON instead of a table."""
     radio: Radio = PAPER_RADIO
+    world: WorldOptions = PLAIN_WORLD
 
     def run(self) -> int:
         """Fly all methods on the one scenario and show how they did."""
         if "numpy" not in sys.modules:  # one thread, as in `compare`: the same command gives the same flight
-            os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
-        from phygail.cli.console import complain
-        from phygail.evaluation.flight import case_row, episode_row, fly_case, make_case
-        from phygail.evaluation.roster import check_policy, choose_methods, load_methods
+            os.environ.update(ONE_THREAD)
+        from phygail.cli.options import note
+        from phygail.experiments.task import case_row, episode_row, make_case
         from phygail.methods import METHODS
-        from phygail.methods.faults import named_faults, nonfinite_fault
+        from phygail.methods.base import check_policy, choose_methods, load_methods, named_faults, nonfinite_fault
+        from phygail.methods.controller import fly_case
 
         load_methods(self.plugin)
         names = choose_methods([n for n in FAVORITES if n in METHODS] if self.methods is None else self.methods)
         policy = check_policy(self.policy, names)
         self._check_outputs(names)
-        case = make_case(self._scenario())
+        self.world.tell(self.radio.physics())
+        case = make_case(self.world.applied([self._scenario()])[0])
         flights: dict[str, Episode] = {}
         rows = []
         record = self.picture is not None or self.trajectory is not None
@@ -96,14 +110,14 @@ class Recover:
                 facts = case_row(case, name, safety=safety, policy=policy)
                 rows.append(facts | episode_row(flights[name], pilot))
             if flights[name].nonfinite:
-                complain(nonfinite_fault(pilot))
+                note(nonfinite_fault(pilot))
         rows.sort(key=lambda row: (-row["converged"], row["steps"]))
         self._save(flights)
         _print_json(case, rows) if self.json else _print_table(case, rows)
         if self.picture is not None:
-            complain(f"picture: {self.picture}")
+            note(f"picture: {self.picture}")
         for path in self._trajectories(names).values():
-            complain(f"trajectory: {path}")
+            note(f"trajectory: {path}")
         return 0
 
     def _scenario(self) -> Scenario:
@@ -122,7 +136,7 @@ class Recover:
         return self._struck()
 
     def _drawn(self, ratio: float, *, fresh: bool) -> Scenario:
-        from phygail.evaluation.grid import Grid, damaged_layouts
+        from phygail.experiments.grid import Grid, damaged_layouts
 
         physics = self.radio.physics()
         # Case 0 of a grid: the same scenario as in a comparison.
@@ -131,11 +145,9 @@ class Recover:
         return damaged_layouts([str(self.layout)], [ratio], 1, self.seed, physics)[0]
 
     def _struck(self) -> Scenario:
-        from phygail.evaluation.grid import parse_whole
+        from phygail.experiments.grid import parse_whole
         from phygail.rng import generator
-        from phygail.swarm.damage import strike_damage
-        from phygail.swarm.formation import draw_layout, width_for
-        from phygail.swarm.layouts import find_layout
+        from phygail.swarm.layout import draw_layout, find_layout, strike_damage, width_for
         from phygail.swarm.scenario import make_scenario
 
         physics = self.radio.physics()
@@ -160,6 +172,8 @@ class Recover:
 
         if self.picture is not None and self.picture.suffix.lower() not in PICTURES:
             raise InputError(f"cannot draw {self.picture}: name a file that ends in {', '.join(PICTURES)}")
+        if self.picture is not None and self.picture.suffix.lower() == ".mp4":
+            require_extra("MP4 movies", "movie", "imageio_ffmpeg")
         for path in (*([self.picture] if self.picture else []), *self._trajectories(names).values()):
             check_writable(path)
 
@@ -178,11 +192,11 @@ class Recover:
         if self.picture is None:
             return
         if self.picture.suffix.lower() in MOVIES:
-            from phygail.evaluation.figures import animate_recovery
+            from phygail.render.animation import animate_recovery
 
             animate_recovery(flights, self.picture)
         else:
-            from phygail.evaluation.figures import draw_recovery
+            from phygail.render.scene import draw_recovery
 
             draw_recovery(flights, self.picture)
 
@@ -196,7 +210,7 @@ def save_trajectory(path: Path, episode: Episode) -> None:
     for state in episode.states:
         t = round(state.step * scenario.physics.step_s, 9)
         for uav, (x, y), (vx, vy) in zip(
-            scenario.alive.tolist(), state.positions.tolist(), state.velocities.tolist(), strict=True
+            state.members.tolist(), state.positions.tolist(), state.velocities.tolist(), strict=True
         ):
             lines.append(f"{t!r},{uav},{x!r},{y!r},{vx!r},{vy!r}\n")
     write_text(path, "".join(lines))
@@ -232,9 +246,8 @@ def _print_json(case: Case, rows: list[dict[str, Any]]) -> None:
 
 
 def _print_table(case: Case, rows: list[dict[str, Any]]) -> None:
-    from phygail.cli.console import stdout
-    from phygail.evaluation.tables import cell_text
-    from phygail.evaluation.text_table import TextTable
+    from phygail.cli.options import stdout
+    from phygail.render.tables import TextTable, cell_text
 
     scenario = case.scenario
     state = f"{case.subnets} subnets" if case.subnets > 1 else "still connected: nothing to do"
@@ -244,7 +257,7 @@ def _print_table(case: Case, rows: list[dict[str, Any]]) -> None:
     cells = [
         [
             row["method"], "yes" if row["converged"] else "no", str(row["steps"]), cell_text(row["time_s"], ".1f"),
-            str(case.bound), cell_text(row["steps"] / case.bound if case.bound else None, ".2f"),
+            cell_text(case.bound, "d"), cell_text(row["steps"] / case.bound if case.bound else None, ".2f"),
             cell_text(row["contact_events_per_uav"], ".3f"), cell_text(row["distance_m_per_uav"], ".1f"),
             cell_text(row["first_action_ms"], ".2f"), row["flag"],
         ]

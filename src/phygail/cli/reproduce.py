@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -13,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from phygail.cli.options import Count, EngineName, MaybeNumbers, Plugins, Switch, make_engine
-from phygail.config import InputError
+from phygail.cli.options import Count, EngineName, MaybeNumbers, Plugins, Switch, command_line, make_engine
+from phygail.config import InputError, require_extra
 
 if TYPE_CHECKING:
-    from phygail.evaluation.experiment import Experiment, Scale
-    from phygail.evaluation.flying import Flying
-    from phygail.evaluation.runner import Progress
-    from phygail.evaluation.trained import Budget
+    from phygail.experiments.experiment import Experiment, Scale
+    from phygail.experiments.runner import Flying, Progress
+    from phygail.experiments.trained import Budget
 
 ALL = "all"
 MaybeCount = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")]
@@ -63,17 +60,17 @@ class Reproduce:
     seed: Count = 0
     """Of the scenarios: another seed draws other cases of the same settings, into a folder of its own."""
     workers: Count = 2
-    """Processes; rows do not depend on it."""
+    """Processes, for flights and for trainings side by side; results do not depend on it."""
     engine: EngineName = "local"
     """Processes on this machine, or Ray: the cluster at RAY_ADDRESS, of which every CPU is used."""
     plugin: Plugins = ()
     """Python file that registers further methods."""
     experts: Annotated[Path | None, tyro.conf.arg(metavar="FILE.h5", help_behavior_hint="")] = None
     """Expert database, for experiments that train policies: ablation, sensitivity, training, case-study."""
-    profile: Literal["paper", "cpu", "smoke"] = "cpu"
+    profile: Literal["compact", "paper-network", "paper", "smoke"] = "compact"
     """Size of an epoch of training."""
-    epochs: Count = 40
-    """Of every training."""
+    epochs: Count = 0
+    """Of every training, instead of the profile's."""
     seeds: Count = 1
     """Trainings of every variant."""
     variants: Annotated[str | None, tyro.conf.arg(metavar="NAMES", help_behavior_hint="")] = None
@@ -89,19 +86,20 @@ class Reproduce:
 
     def run(self) -> int:
         """Reproduce one experiment or all of them."""
-        from phygail.cli.console import complain
-        from phygail.evaluation.catalog import EXPERIMENTS
+        from phygail.cli.options import note
+        from phygail.experiments.catalog import EXPERIMENTS
 
         if self.list:
             self._show()
             return 0
         if not self.name:
             raise InputError("no experiment is named: give one of phygail reproduce --list, or all")
+        require_extra("experiments", "report", "polars")
         names = EXPERIMENTS.names() if self.name == ALL else [self.name]
         for name in names:
             experiment = EXPERIMENTS.get(name)
             if self.name == ALL and (why := self._unfit(experiment)):
-                complain(f"{name} is left out: {why}")
+                note(f"{name} is left out: {why}")
                 continue
             base = self.out or Path("results")
             out = base if self.out is not None and self.name != ALL else base / name
@@ -110,7 +108,7 @@ class Reproduce:
 
     def _unfit(self, experiment: Experiment) -> str:
         """Why one of all experiments cannot run with these flags; empty if it can."""
-        from phygail.evaluation.experiment import scaled
+        from phygail.experiments.experiment import scaled
 
         if experiment.variants and self.experts is None and self.training is None:
             return "it trains policies, give --experts FILE.h5"
@@ -121,19 +119,18 @@ class Reproduce:
         return ""
 
     def _one(self, experiment: Experiment, out: Path) -> None:
-        from phygail.cli.console import complain
-        from phygail.evaluation.report import REPORT, write_report
-        from phygail.evaluation.reproduce import run_experiment
+        from phygail.cli.options import note
+        from phygail.experiments.reproduce import REPORT, run_experiment, write_report
 
         run_experiment(experiment, out, self._scale(), self._flying(), self._budget())
         evidence = write_report(experiment, out)
         print((out / REPORT).read_text(encoding="utf-8"))
         rows = f"{evidence.rows.height:,} rows, " if evidence.rows.height else ""
-        complain(f"{experiment.name}: {rows}tables in {out / REPORT}")
+        note(f"{experiment.name}: {rows}tables in {out / REPORT}")
 
     def _scale(self) -> Scale:
-        from phygail.evaluation.experiment import Scale
-        from phygail.evaluation.grid import parse_numbers, parse_whole
+        from phygail.experiments.experiment import Scale
+        from phygail.experiments.grid import parse_numbers, parse_whole
 
         return Scale(
             None if self.uavs is None else parse_whole(self.uavs, "--uavs"),
@@ -145,29 +142,28 @@ class Reproduce:
         )
 
     def _budget(self) -> Budget:
-        from phygail.evaluation.trained import Budget
+        from phygail.experiments.trained import Budget
 
         names = tuple(name.strip() for name in self.variants.split(",")) if self.variants else ()
         return Budget(self.experts, self.profile, self.epochs, self.seeds, self.set, self.runs, names, self.training)
 
     def _flying(self) -> Flying:
-        from phygail.cli.console import complain, episodes_bar
-        from phygail.evaluation.flying import Flying
+        from phygail.cli.options import episodes_bar, note
+        from phygail.experiments.runner import Flying
 
         @contextlib.contextmanager
         def report(title: str) -> Iterator[Progress]:
-            complain(title)
+            note(title)
             with episodes_bar() as progress:
                 yield progress
 
-        command = shlex.join(["phygail", *sys.argv[1:]])
         engine = partial(make_engine, self.engine)
-        return Flying(self.workers, self.timeout, self.plugin, engine, report, command, complain)
+        return Flying(self.workers, self.timeout, self.plugin, engine, report, command_line(), note)
 
     def _show(self) -> None:
-        from phygail.cli.console import stdout
-        from phygail.evaluation.catalog import EXPERIMENTS
-        from phygail.evaluation.text_table import TextTable
+        from phygail.cli.options import stdout
+        from phygail.experiments.catalog import EXPERIMENTS
+        from phygail.render.tables import TextTable
 
         rows = []
         for name in EXPERIMENTS:

@@ -10,10 +10,12 @@ import tyro
 
 from phygail.cli.options import (
     PAPER_RADIO,
+    PLAIN_WORLD,
     Count,
     FailureSource,
     MaybeNumbers,
     Radio,
+    WorldOptions,
     drawn_failures,
     require_failures,
     require_one,
@@ -34,6 +36,7 @@ class Scenarios:
       phygail scenarios --uavs 20:100:20 --damage 0.05:0.95:0.05 --cases 5 --out cases.json
       phygail scenarios --uavs 100 --damage 0.5 --range-m 300 --speed-mps 15 --out cases.json
       phygail scenarios --uavs 100 --failures 1,2,3 --source region --cases 50 --out cases.json
+      phygail scenarios --uavs 100 --damage 0.5 --waves 3:40:150 --hold 10 --out cases.json
       phygail scenarios --layout paper-100,mine.csv --damage 0.1,0.5,0.9 --cases 10 --out cases.json
     """
 
@@ -54,10 +57,11 @@ class Scenarios:
     seed: Count = 0
     """Equal seeds give equal scenarios."""
     radio: Radio = PAPER_RADIO
+    world: WorldOptions = PLAIN_WORLD
 
     def run(self) -> int:
         """Draw and save."""
-        from phygail.cli.console import complain
+        from phygail.cli.options import note
         from phygail.swarm.scenario import save_scenarios
 
         if require_one("source of layouts", {"--uavs": self.uavs, "--layout": self.layout}) is None:
@@ -65,9 +69,12 @@ class Scenarios:
         if require_one("kind of damage", {"--damage": self.damage, "--failures": self.failures}) is None:
             raise InputError("nobody is lost: give --damage 0.25,0.5 or --failures 1,2,3")
         physics = self.radio.physics()
+        self.world.tell(physics)
+        if self.failures is not None and self.world.spec():
+            raise InputError("--failures are those of the plain world: give --damage with the options of a world")
         scenarios = self._damaged(physics) if self.failures is None else self._failures(self.failures, physics)
         save_scenarios(self.out, scenarios)
-        complain(f"{len(scenarios):,} scenarios in {self.out}: {physics_line(physics_values([physics]))}")
+        note(f"{len(scenarios):,} scenarios in {self.out}: {physics_line(physics_values([physics]))}")
         return 0
 
     def _failures(self, failures: str, physics: Physics) -> list[Scenario]:
@@ -76,10 +83,13 @@ class Scenarios:
         return drawn_failures(self.uavs, failures, self.source, self.cases, self.seed, physics).scenarios()
 
     def _damaged(self, physics: Physics) -> list[Scenario]:
-        from phygail.evaluation.grid import Grid, damaged_layouts, parse_numbers, parse_whole
+        from phygail.experiments.grid import Grid, damaged_layouts, parse_numbers, parse_whole
 
         require_failures(self.source)
         damage = parse_numbers(self.damage or "", "--damage")
         if self.uavs is not None:
-            return Grid(parse_whole(self.uavs, "--uavs"), damage, self.cases, self.seed, physics).scenarios()
-        return damaged_layouts((self.layout or "").split(","), damage, self.cases, self.seed, physics)
+            sizes = parse_whole(self.uavs, "--uavs")
+            return Grid(sizes, damage, self.cases, self.seed, physics, self.world.spec()).scenarios()
+        return self.world.applied(
+            damaged_layouts((self.layout or "").split(","), damage, self.cases, self.seed, physics)
+        )

@@ -3,43 +3,34 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import sys
+import inspect
+import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from phygail.config import InputError
-from phygail.registry import Registry
+from phygail.cli.options import Count, Switch, command_line, require_one
+from phygail.config import InputError, require_extra
 
 if TYPE_CHECKING:
-    from phygail.training.loop import Job
+    from phygail.learning.run import Job
+    from phygail.methods.phygail.train import Run
 
-
-@dataclass(frozen=True)
-class Trainable:
-    """Where a training lives: imported when asked for, because it needs torch."""
-
-    module: str
-    config: str  # class of its settings; `module.job` takes an instance
-
-
-TRAINABLES: Registry[Trainable] = Registry("training")
-TRAINABLES.add("cr-mgc", Trainable("phygail.training.cr_mgc", "MetaConfig"))
-TRAINABLES.add("demd", Trainable("phygail.training.demd", "MetaConfig"))
-TRAINABLES.add("gdr-ts", Trainable("phygail.training.gdr_ts", "GdrTsConfig"))
-TRAINABLES.add("cr-ma", Trainable("phygail.training.cr_ma", "CrMaConfig"))
+Database = Annotated[Path | None, tyro.conf.arg(metavar="FILE.h5", help_behavior_hint="")]
+Folder = Annotated[Path | None, tyro.conf.arg(metavar="DIR", help_behavior_hint="")]
+MaybeCount = Annotated[int | None, tyro.conf.arg(metavar="INT", help_behavior_hint="")]
+Settings = Annotated[tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="NAME=VALUE")]
 
 
 @dataclass(frozen=True)
 class Train:
-    """Train the weights of a method: cr-mgc, demd, gdr-ts or cr-ma; phygail and phygail-paper have their own.
+    """Train the weights of a method: cr-mgc, demd, gdr-ts or cr-ma; phygail and reach-evolved have flags of their own.
 
     For example:
+      phygail train reach-evolved --help
       phygail train phygail --help
-      phygail train phygail-paper --help
       phygail train cr-mgc --out runs/cr-mgc.safetensors --set iterations=900
     """
 
@@ -60,12 +51,12 @@ class Train:
         if out.suffix != ".safetensors":
             raise InputError(f"--out {out}: name a file that ends in .safetensors")
         made = self.make_job()
-        from phygail.cli.console import stdout
-        from phygail.models.plan_search import one_thread
-        from phygail.training.loop import run
+        from phygail.cli.options import stdout
+        from phygail.learning.networks import one_thread
+        from phygail.learning.run import run
 
         with one_thread():
-            best = run(made, out, " ".join(["phygail", *sys.argv[1:]]))
+            best = run(made, out, command_line())
         stdout().print(
             f"{out}: success {best.success:.2f}, {best.mean_steps:.1f} steps, "
             f"largest displacement {best.mean_largest_move_m:.1f} m on {len(made.scenarios)} validation scenarios"
@@ -74,18 +65,23 @@ class Train:
 
     def make_job(self) -> Job:
         """The training with its settings, or a clear error."""
-        entry = TRAINABLES.get(self.method)
-        if importlib.util.find_spec("torch") is None:
-            raise InputError("training needs torch: pip install 'phygail[learn]'")
+        from phygail.methods import METHODS
+
+        place = METHODS.get(self.method).training
+        if not place:
+            trained = [name for name in METHODS if METHODS.get(name).training]
+            raise InputError(f"the method {self.method!r} has no training: there are {', '.join(trained)}")
+        require_extra("trainings", "learn", "torch")
         if self.seed < 0:
             raise InputError(f"--seed {self.seed}: choose 0 or more")
-        module = importlib.import_module(entry.module)
-        from phygail.training.profiles import override
+        module, _, name = place.partition(":")
+        job = getattr(importlib.import_module(module), name)
+        from phygail.learning.run import override
 
-        config: Any = replace(getattr(module, entry.config)(), seed=self.seed)
+        config: Any = replace(inspect.signature(job).parameters["config"].default, seed=self.seed)
         if self.profile is not None:
             config = _with_profile(config, self.method, self.profile)
-        return module.job(override(config, self.set))
+        return job(override(config, self.set))
 
 
 def _with_profile(config: Any, method: str, profile: str) -> Any:
@@ -94,3 +90,134 @@ def _with_profile(config: Any, method: str, profile: str) -> Any:
     if profile not in ("fast", "faithful"):
         raise InputError(f"--profile {profile}: choose fast or faithful")
     return replace(config, profile=profile)
+
+
+@dataclass(frozen=True)
+class TrainPhygail:
+    """Train the paper's policy: GAIL and MAPPO on the physics-gated graph network. Killed, it resumes bit for bit.
+
+    For example:
+      phygail train phygail --experts experts/paper.h5 --profile cpu --out runs/paper
+      phygail train phygail --resume runs/paper
+      phygail train phygail --experts experts/paper.h5 --out runs/no-gail --set w_il=0 --set epochs=200
+      phygail train phygail --experts experts/paper.h5 --start-from runs/paper --out runs/wide --set map_scale=5
+      phygail train phygail --curves runs/paper
+    """
+
+    experts: Database = None
+    """Expert database of `phygail experts`; with --resume only if it has moved."""
+    out: Folder = None
+    """Folder of a new run."""
+    resume: Folder = None
+    """Folder of a run to continue, with the settings it began with."""
+    curves: Folder = None
+    """Folder of a run whose training curves to draw (curves.png); nothing is trained."""
+    profile: Literal["compact", "paper-network", "paper", "smoke"] = "compact"
+    """Size of the run: the paper's (weeks on two cores), hours on two cores, or seconds for a test."""
+    epochs: MaybeCount = None
+    """Epochs, instead of the profile's."""
+    seed: MaybeCount = None
+    """Equal seeds give equal weights."""
+    warm_start: Count = 0
+    """Passes of behavior cloning over the expert frames before learning; recorded with the weights."""
+    start_from: Folder = None
+    """Folder of a run whose networks this one begins with; noise and optimizers are new; recorded with the weights."""
+    set: Settings = ()
+    """Any other setting, e.g. gamma=0.98, graph=no-center, layer=gat; may be repeated."""
+    stop_after: MaybeCount = None
+    """Stop after this epoch; --resume goes on."""
+    tensorboard: Switch = True
+    """Event files for TensorBoard are written unless this is given."""
+
+    def run(self) -> int:
+        """Train, resume or draw."""
+        require_extra("trainings", "learn", "torch", "h5py")
+        from phygail.cli.options import note
+        from phygail.learning.log import draw_curves
+        from phygail.methods.phygail.train import train
+
+        what = require_one("of them", {"--out": self.out, "--resume": self.resume, "--curves": self.curves})
+        if self.curves is not None:
+            note(f"training curves in {draw_curves(self.curves)}")
+            return 0
+        if what is None:
+            raise InputError("no folder for the run: give --out DIR for a new one or --resume DIR")
+        run = self._open()
+        best = train(run, until=self.stop_after, tensorboard=self.tensorboard)
+        if best is not None:
+            note(
+                f"best policy (epoch {run.learner.best_epoch}): success {best.success:.3f}, time over bound "
+                f"{best.over_bound:.3f} on {len(run.validation)} held-out scenarios; {run.folder / 'best.safetensors'}"
+            )
+        return 0
+
+    def _open(self) -> Run:
+        from phygail.learning.run import override
+        from phygail.methods.phygail.config import PROFILES
+        from phygail.methods.phygail.train import resume_run, start_run
+
+        flags = {"epochs": self.epochs, "seed": self.seed, "clone_passes": self.warm_start or None}
+        settings = [f"{name}={value}" for name, value in flags.items() if value is not None] + list(self.set)
+        if self.resume is not None:
+            given = settings or (["--start-from"] if self.start_from else [])
+            if given:
+                raise InputError(f"--resume keeps the settings of the run: leave {given[0]} out or start a new run")
+            return resume_run(self.resume, self.experts)
+        assert self.out is not None
+        if self.experts is None:
+            raise InputError("no expert database: give --experts FILE.h5; phygail experts --out FILE.h5 builds one")
+        config = override(PROFILES.get(self.profile), settings)
+        return start_run(
+            self.out, self.experts, config, first=self.start_from, profile=self.profile, command=command_line()
+        )
+
+
+@dataclass(frozen=True)
+class TrainReachEvolved:
+    """Train our policy: clone reach, then evolve in worlds with at most 20 UAVs flying. Killed, it resumes bit for bit.
+
+    For example:
+      phygail train reach-evolved --out runs/reach-evolved --workers 2
+      phygail train reach-evolved --resume runs/reach-evolved
+      phygail train reach-evolved --out runs/other --seed 100001 --set generations=60
+      phygail export runs/reach-evolved/best.safetensors --out policy.onnx
+    """
+
+    out: Folder = None
+    """Folder of a new run."""
+    resume: Folder = None
+    """Folder of a run to continue, with the settings it began with."""
+    seed: MaybeCount = None
+    """Equal seeds give equal weights."""
+    set: Settings = ()
+    """Any other setting of methods.reach_evolved.train.EvolveConfig, e.g. generations=60; may be repeated."""
+    stop_after: MaybeCount = None
+    """Stop after this generation; --resume goes on."""
+    workers: Count = 1
+    """Threads; the weights do not depend on it."""
+    tensorboard: Switch = True
+    """Event files for TensorBoard are written unless this is given."""
+
+    def run(self) -> int:
+        """Train or resume."""
+        require_extra("trainings", "learn", "torch", "numba")
+        from phygail.cli.options import note
+        from phygail.learning.run import BEST, override
+        from phygail.methods.reach_evolved.train import EvolveConfig, evolve, resume_evolution, start_evolution
+
+        if require_one("of them", {"--out": self.out, "--resume": self.resume}) is None:
+            raise InputError("no folder for the run: give --out DIR for a new one or --resume DIR")
+        settings = ([f"seed={self.seed}"] if self.seed is not None else []) + list(self.set)
+        if self.resume is not None:
+            if settings:
+                raise InputError(f"--resume keeps the settings of the run: leave {settings[0]} out or start a new run")
+            run = resume_evolution(self.resume)
+        else:
+            assert self.out is not None
+            run = start_evolution(self.out, override(EvolveConfig(), settings), command_line())
+        best = evolve(run, until=self.stop_after, workers=max(1, self.workers), tensorboard=self.tensorboard)
+        if math.isfinite(best):
+            note(f"best policy: {best:.3f} of its clone's steps, zero-shot; {run.folder / BEST}")
+        else:
+            note(f"no policy was validated yet; go on with --resume {run.folder}")
+        return 0

@@ -8,32 +8,137 @@
         actions = {agent: env.action_space(agent).sample() for agent in env.agents}
         observations, rewards, terminations, truncations, infos = env.step(actions)
 
-Every alive UAV is an agent, named by its place in the roster ("uav_17"). The damaged are gone before the first step and
+Every alive UAV is an agent, named by its place in the roster ("uav_17"). The damaged drop out before the first step and
 never become agents, so the set of agents changes from episode to episode; within one it stays. Libraries that want the
 same agents in every episode (SuperSuit, stable-baselines3) take `fixed_agents=True`. A thin wrapper over
-`swarm.dynamics.step`: the world is the one of every method and table.
+`swarm.simulator.step`: the world is the one of every method and table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from phygail.config import InputError, Physics
-from phygail.envs.observation import bounds, local_observations
-from phygail.envs.reward import Reward, TeamReward
-from phygail.envs.sources import Source, make_source
-from phygail.perception.view import Observer, Scope, SubnetViews
+from phygail.envs.observation import Reward, TeamReward, bounds, local_observations
 from phygail.rng import generator
-from phygail.swarm.bounds import bound_steps
-from phygail.swarm.checks import checked_budget, shown
-from phygail.swarm.dynamics import step
-from phygail.swarm.scenario import Scenario
-from phygail.swarm.state import SwarmState, initial_state
+from phygail.sensing.views import Observer, Scope, SubnetViews
+from phygail.swarm.batch import refuse_worlds
+from phygail.swarm.checks import checked_budget, positive, shown
+from phygail.swarm.layout import check_loss, check_size, damage_count
+from phygail.swarm.scenario import Scenario, draw_scenario, load_scenarios
+from phygail.swarm.simulator import SwarmState, initial_state, step
+from phygail.swarm.tree import bound_steps
+
+
+class Source(Protocol):
+    """Gives a split scenario per episode."""
+
+    @property
+    def largest(self) -> int:
+        """Size of the largest swarm it can give."""
+
+    def draw(self, rng: np.random.Generator) -> Scenario:
+        """The scenario of the next episode."""
+
+    def named(self, name: str) -> Scenario:
+        """The scenario with this id, or a clear error."""
+
+
+@dataclass(frozen=True)
+class DrawnCases:
+    """A fresh layout and fresh damage for every episode.
+
+    Attributes:
+        uavs: Swarm sizes N, each equally likely.
+        damage: Lowest and highest damage ratio; uniform between.
+        width_m: Side of the map; the paper's for N, in proportion to the radio range, if None.
+        physics: Radio and vehicle.
+    """
+
+    uavs: tuple[int, ...]
+    damage: tuple[float, float]
+    width_m: float | None = None
+    physics: Physics | None = None
+
+    def __post_init__(self) -> None:
+        if not self.uavs:
+            raise InputError("no swarm size is given: give at least one number of UAVs")
+        low, high = self.damage
+        if not low <= high:
+            raise InputError(f"damage from {low} to {high}: give the lower ratio first")
+        if self.width_m is not None:
+            positive("width", self.width_m)
+        for uavs in self.uavs:
+            check_size(uavs)
+            damage_count(uavs, high)  # refuses ratios outside 0 .. 1
+            check_loss(uavs, low, damage_count(uavs, low))
+
+    @property
+    def largest(self) -> int:
+        return max(self.uavs)
+
+    def draw(self, rng: np.random.Generator) -> Scenario:
+        uavs = self.uavs[rng.integers(len(self.uavs))]
+        ratio = float(rng.uniform(*self.damage))
+        return draw_scenario(uavs, ratio, rng, width_m=self.width_m, physics=self.physics)
+
+    def named(self, name: str) -> Scenario:
+        raise InputError(
+            f"scenario {shown(name)}: scenarios are drawn here; give a Scenario or an env with `scenarios`"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenCases:
+    """Scenarios from a list or file, each equally likely; those that are connected from the start are passed over."""
+
+    scenarios: tuple[Scenario, ...]
+
+    def __post_init__(self) -> None:
+        if not self.scenarios:
+            raise InputError("no scenario was given whose swarm is split: there is nothing to reconnect")
+
+    @property
+    def largest(self) -> int:
+        return max(scenario.uavs for scenario in self.scenarios)
+
+    def draw(self, rng: np.random.Generator) -> Scenario:
+        return self.scenarios[rng.integers(len(self.scenarios))]
+
+    def named(self, name: str) -> Scenario:
+        for scenario in self.scenarios:
+            if scenario.id == name:
+                return scenario
+        raise InputError(f"scenario {shown(name)}: there is no split scenario with this id")
+
+
+def make_source(
+    uavs: int | Sequence[int] | None,
+    damage: float | tuple[float, float] | None,
+    width_m: float | None,
+    physics: Physics | None,
+    scenarios: str | Path | Iterable[Scenario] | None,
+) -> Source:
+    """The source behind the arguments of `recovery_v0.parallel_env`."""
+    if scenarios is None:
+        sizes = np.atleast_1d(np.asarray(20 if uavs is None else uavs)).tolist()
+        span = np.atleast_1d(np.asarray((0.25, 0.75) if damage is None else damage)).tolist()
+        if not all(isinstance(size, int) for size in sizes):
+            raise InputError(f"uavs {shown(uavs)}: give a whole number of UAVs, or several")
+        if len(span) not in (1, 2) or not all(isinstance(ratio, float | int) for ratio in span):
+            raise InputError(f"damage {shown(damage)}: give a ratio from 0 to 1, or (lowest, highest)")
+        return DrawnCases(tuple(sizes), (span[0], span[-1]), width_m, physics)
+    for name, value in (("uavs", uavs), ("damage", damage), ("width_m", width_m), ("physics", physics)):
+        if value is not None:
+            raise InputError(f"{name} {shown(value)} is given together with scenarios, which bring their own: drop one")
+    listed = load_scenarios(scenarios) if isinstance(scenarios, str | Path) else scenarios
+    return ChosenCases(tuple(scenario for scenario in listed if not initial_state(scenario).terminated))
+
 
 try:
     from gymnasium.spaces import Box
@@ -72,8 +177,8 @@ def parallel_env(
         safety: Pass all commands through the filter that makes new contacts impossible.
         reward: Judges (state before, state after) with one number per alive UAV or one for all; `TeamReward()` if None.
         max_cycles: T_max of every episode in steps, instead of the budget that its scenario has.
-        fixed_agents: Every possible agent takes part in every episode. Those who do not fly observe zeros, are paid
-            nothing, and whatever they do has no effect; the last number of an observation is 1 for who flies.
+        fixed_agents: Every possible agent takes part in every episode. Agents that do not fly observe zeros, are
+            paid nothing, and their actions have no effect; the last number of an observation is 1 for agents that fly.
         render_mode: "rgb_array", or None.
     """
     source = make_source(uavs, damage, width_m, physics, scenarios)
@@ -126,7 +231,7 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
         self._source, self._safety, self._reward = source, safety, reward
         self._max_cycles = _checked_cycles(max_cycles)
         self._fixed = fixed_agents
-        self._flying: list[str] = []  # who is alive in this episode, in the order of the roster
+        self._flying: list[str] = []  # the alive of this episode, in the order of the roster
         # Every agent has spaces of its own: users seed them one by one.
         self._low, self._high = bounds()
         self._observation_spaces = {name: Box(self._low, self._high) for name in self.possible_agents}
@@ -151,6 +256,7 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
             self.np_random = generator(seed, "recovery_v0")
         wanted = (options or {}).get("scenario")
         scenario = self._source.draw(self.np_random) if wanted is None else self._chosen(wanted)
+        refuse_worlds([scenario], "the environment")
         if self._max_cycles is not None:
             scenario = replace(scenario, budget_steps=self._max_cycles)
         self._state = initial_state(scenario)
@@ -187,19 +293,19 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
         alive, (2,) center and (1,) width in radio ranges, t / T_max.
         """
         now = self._running()
-        scenario, reach, size = now.scenario, now.scenario.physics.range_m, len(self.possible_agents)
+        scenario, range_m, size = now.scenario, now.scenario.physics.range_m, len(self.possible_agents)
         positions, velocities, alive = np.zeros((size, 2)), np.zeros((size, 2)), np.zeros(size)
-        positions[scenario.alive] = (now.positions - scenario.center) / reach
+        positions[scenario.alive] = (now.positions - scenario.center) / range_m
         velocities[scenario.alive] = now.velocities / scenario.physics.speed_mps
         alive[scenario.alive] = 1.0
-        world = [*scenario.center / reach, scenario.width_m / reach, now.step / scenario.budget_steps]
+        world = [*scenario.center / range_m, scenario.width_m / range_m, now.step / scenario.budget_steps]
         return np.concatenate([positions.ravel(), velocities.ravel(), alive, world]).astype(np.float32)
 
     def render(self) -> np.ndarray | None:
         """(height, width, 3) uint8 picture of the swarm right now; None without a render mode."""
         if self.render_mode is None:
             return None
-        from phygail.envs.frames import draw_frame  # here, because learning needs no matplotlib
+        from phygail.render.scene import draw_frame  # here, because learning needs no matplotlib
 
         return draw_frame(self._running())
 
@@ -223,7 +329,7 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
         return scenario
 
     def _commands(self, actions: Rows) -> np.ndarray:
-        """(n, 2) actions of who flies, in the order of the roster."""
+        """(n, 2) actions of the agents that fly, in the order of the roster."""
         if not self.agents:
             raise InputError("the episode is over: call reset() before the next step")
         for agent in actions.keys() - set(self.agents):
@@ -236,7 +342,7 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
         return np.array([actions[agent] for agent in self._flying], dtype=float)
 
     def _judged(self, before: SwarmState, after: SwarmState) -> np.ndarray:
-        """(n,) reward of who flies."""
+        """(n,) reward of the agents that fly."""
         values = np.asarray(self._reward(before, after), dtype=float)
         if values.shape not in ((), (len(self._flying),)):
             raise InputError(f"the reward has shape {values.shape}: give one number, or one for each alive UAV")

@@ -3,7 +3,8 @@
 import importlib
 import pkgutil
 
-from phygail.methods.base import METHODS, Method, make_method, run_episode
+from phygail.methods.base import METHODS, Method, make_method
+from phygail.methods.controller import run_episode
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")

@@ -1,4 +1,4 @@
-"""bridge (METHODS 9.10): who need not move, stays. The ends of missing links fly; everybody only if that fails."""
+"""bridge (METHODS 9.10): only the ends of missing links fly; all UAVs only if that fails."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from phygail.methods.base import SubnetMethod, register
 from phygail.methods.classic import follow, network_is_one, plan_range
-from phygail.methods.forces import go
 from phygail.methods.reach import Reach
 from phygail.methods.sidr import aggregating
-from phygail.perception.view import SubnetView, SubnetViews
+from phygail.methods.steering import go
+from phygail.sensing.views import SubnetView, SubnetViews
 from phygail.swarm.failures import neighbor_lists
 from phygail.swarm.tree import spanning_tree
 
-CALM_SHARE = 0.2  # so many silent or doubted teammates per member of a subnet, and one in any case, rouse nobody
+CALM_SHARE = 0.2  # so many teammates ruled out per member of a subnet, and one in any case, rouse nobody
 _ROUNDING = 1e-6  # of a step or of the radio range
 
 
@@ -25,14 +25,14 @@ class Plan:
     """Where the members of a subnet fly, all arriving together.
 
     Attributes:
-        picture: What it was made from: who is a member, who is silent.
+        basis: What it was made from: the members and the teammates ruled out.
         ends: Roster indices of the teammates that should come halfway.
         begun: Step at which it was made. steps: How long it takes. pace: Share of the way flown in a step, so that
             the one with the longest flies at full speed.
         start, targets: (m, 2) m.
     """
 
-    picture: bytes
+    basis: bytes
     ends: tuple[int, ...]
     begun: int
     steps: int
@@ -41,25 +41,25 @@ class Plan:
     targets: np.ndarray
 
     def places(self, step: int) -> np.ndarray:
-        """(m, 2) m, where everybody should be after the step that begins at `step`."""
+        """(m, 2) m, where each member should be after the step that begins at `step`."""
         return self.start + (self.targets - self.start) * min(1.0, (step + 1 - self.begun) * self.pace)
 
 
 @register
 class Bridge(SubnetMethod):
-    """A subnet believes that every teammate it has not found silent stands at its roster spot.
+    """A subnet believes that every teammate it has not ruled out stands at its roster spot.
 
     The minimum spanning tree of members and believed teammates has edges longer than the radio range: missing links.
-    Their end in the subnet flies halfway, and whoever would lose it follows; the other end does the same if it lives
-    and believes the same, as after a single failure every subnet does (Lemma 9.2). If it does not come, it is doubted,
-    and the subnet plans anew without it. More silent and doubted teammates than a few failures leave rouse everybody:
-    the subnet then flies as `reach`, until it joins a larger calm one.
+    Their end in the subnet flies halfway, and a UAV that would lose it follows; the other end does the same if it is
+    alive and believes the same, as after a single failure every subnet does (Lemma 9.2). If it does not come, it is
+    doubted, and the subnet plans anew without it. A subnet that has ruled out more teammates than a few failures
+    explain is roused: it flies as `reach` until it joins a larger calm one.
     """
 
     name = "bridge"
     summary = "only the ends of missing links and their followers fly; reach if that is not enough"
-    reckons = True
-    own_centers = True
+    dead_reckons = True
+    talk = Reach.talk
 
     def __init__(self, rng: np.random.Generator | None = None) -> None:
         super().__init__(rng)
@@ -72,14 +72,17 @@ class Bridge(SubnetMethod):
         return self.act_all(view.alone())
 
     def act_all(self, views: SubnetViews) -> np.ndarray:
-        commands = np.array(self._reach.act_all(views))  # it listens for the silent, too
+        commands = np.array(self._reach.act_all(views))  # it rules out teammates, too
         self.flag = self._reach.flag
-        late = aggregating(views)
+        to_center = aggregating(views)
         for label, (rows, view) in enumerate(zip(views.rows, views, strict=True)):
-            plan = None if late[label] else self._plan_of(view)
+            plan = None if to_center[label] else self._plan_of(view)
             if plan is not None:
-                commands[rows] = go(view.positions, plan.places(view.step), view.mission.physics)
+                commands[rows] = go(view.positions, plan.places(view.step), view.mission.physics, view.mission.map)
         return commands
+
+    def act_imperfect(self, views: SubnetViews) -> np.ndarray:
+        return self.act_all(views) if views.news is None else super().act_imperfect(views)
 
     def tell(self, member: int) -> np.ndarray | None:
         return self._reach.tell(member)
@@ -91,15 +94,15 @@ class Bridge(SubnetMethod):
         """What a subnet flies by; None if it is roused."""
         members = view.members.tolist()
         known = self._reach.tell(members[0])
-        silent = np.zeros(len(view.roster), dtype=bool) if known is None else known.astype(bool)
-        gone = self._gone(members, silent)
+        unheard = np.zeros(len(view.roster), dtype=bool) if known is None else known.astype(bool)
+        ruled_out = self._ruled_out(members, unheard)
         plan = self._plans.get(members[0])
-        if plan is not None and plan.picture == _picture(view, gone) and view.step >= plan.begun + plan.steps:
+        if plan is not None and plan.basis == _basis_of(view, ruled_out) and view.step >= plan.begun + plan.steps:
             self._doubt(members, plan.ends)
-            gone = self._gone(members, silent)
-        if plan is None or plan.picture != _picture(view, gone):
-            plan = make_plan(view, gone)
-        crisis = gone.sum() > max(1.0, CALM_SHARE * len(members))
+            ruled_out = self._ruled_out(members, unheard)
+        if plan is None or plan.basis != _basis_of(view, ruled_out):
+            plan = make_plan(view, ruled_out)
+        crisis = ruled_out.sum() > max(1.0, CALM_SHARE * len(members))
         roused = 2 * len(self._roused.intersection(members)) > len(members)
         if crisis or roused or not plan.steps:
             self._roused.update(members)
@@ -107,12 +110,12 @@ class Bridge(SubnetMethod):
         self._plans.update(dict.fromkeys(members, plan))
         return plan
 
-    def _gone(self, members: list[int], silent: np.ndarray) -> np.ndarray:
-        """(N,) bool, whom the subnet does not expect: the silent and the doubted."""
-        gone = silent.copy()
-        gone[list(self._doubts(members))] = True
-        gone[members] = False
-        return gone
+    def _ruled_out(self, members: list[int], unheard: np.ndarray) -> np.ndarray:
+        """(N,) bool, teammates that the subnet does not expect: unheard in range, or doubted."""
+        ruled_out = unheard.copy()
+        ruled_out[list(self._doubts(members))] = True
+        ruled_out[members] = False
+        return ruled_out
 
     def _doubts(self, members: list[int]) -> frozenset[int]:
         return frozenset().union(*(self._doubted.get(k, frozenset()) for k in members))
@@ -122,19 +125,19 @@ class Bridge(SubnetMethod):
         self._doubted.update(dict.fromkeys(members, self._doubts(members).union(ends)))
 
 
-def _picture(view: SubnetView, gone: np.ndarray) -> bytes:
-    return view.members.tobytes() + gone.tobytes()
+def _basis_of(view: SubnetView, ruled_out: np.ndarray) -> bytes:
+    return view.members.tobytes() + ruled_out.tobytes()
 
 
-def make_plan(view: SubnetView, gone: np.ndarray) -> Plan:
+def make_plan(view: SubnetView, ruled_out: np.ndarray) -> Plan:
     """Both ends of a missing link fly half of what is missing; if several would tear the subnet, only the shortest.
 
     Args:
-        view: The subnet. gone: (N,) bool, who is not expected.
+        view: The subnet. ruled_out: (N,) bool, teammates not expected.
     """
     physics = view.mission.physics
     reach = plan_range(physics)
-    links = missing_links(view, gone, reach)
+    links = missing_links(view, ruled_out, reach)
     leaders = {
         row: (view.roster[end] - view.positions[row]) * (0.5 * (away - reach) / away) for row, end, away in links
     }
@@ -145,18 +148,18 @@ def make_plan(view: SubnetView, gone: np.ndarray) -> Plan:
     farthest = float(np.hypot(*(targets - view.positions).T).max())
     steps, pace = math.ceil(farthest / physics.stride_m - _ROUNDING), physics.stride_m / farthest if links else 0.0
     ends = tuple(end for _, end, _ in links)
-    return Plan(_picture(view, gone), ends, view.step, steps, pace, view.positions, targets)
+    return Plan(_basis_of(view, ruled_out), ends, view.step, steps, pace, view.positions, targets)
 
 
-def missing_links(view: SubnetView, gone: np.ndarray, range_m: float) -> list[tuple[int, int, float]]:
+def missing_links(view: SubnetView, ruled_out: np.ndarray, range_m: float) -> list[tuple[int, int, float]]:
     """(row, roster index of the teammate at the other end, m apart) of the missing links of a subnet, shortest first.
 
     A member has the shortest of its own only.
 
     Args:
-        view: The subnet. gone: (N,) bool, who is not expected. range_m: Longer edges are missing links.
+        view: The subnet. ruled_out: (N,) bool, teammates not expected. range_m: Longer edges are missing links.
     """
-    believed = np.flatnonzero(view.lost & ~gone)
+    believed = np.flatnonzero(view.lost & ~ruled_out)
     m = len(view.members)
     edges, lengths = spanning_tree(np.vstack([view.positions, view.roster[believed]]))
     edges = np.sort(edges, axis=1)

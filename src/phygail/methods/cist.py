@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from phygail.config import LINK_TOLERANCE_M, Physics
 from phygail.methods.base import register
 from phygail.methods.classic import GlobalPlan, distances, plan_range, rounded
-from phygail.perception.view import GlobalView
+from phygail.sensing.views import GlobalView
 from phygail.swarm.failures import critical_uavs
 from phygail.swarm.links import near_pairs
 from phygail.swarm.tree import spanning_tree

@@ -14,9 +14,9 @@ import numpy as np
 
 from phygail.config import LINK_TOLERANCE_M, Physics
 from phygail.methods.base import SubnetMethod
-from phygail.methods.forces import go
-from phygail.methods.plan import PlanMethod
-from phygail.perception.view import GlobalView, SubnetView, SubnetViews
+from phygail.methods.planning import PlanMethod
+from phygail.methods.steering import go
+from phygail.sensing.views import GlobalView, SubnetView, SubnetViews
 from phygail.swarm.failures import neighbor_lists
 from phygail.swarm.links import find_links, label_subnets, near_pairs
 
@@ -43,7 +43,7 @@ def distances(points: np.ndarray, point: np.ndarray) -> np.ndarray:
 
 
 def linked(points: np.ndarray, physics: Physics) -> Neighbors:
-    """Who hears whom at `points` ((n, 2) m)."""
+    """The neighbors of every UAV at `points` ((n, 2) m)."""
     return neighbor_lists(len(points), near_pairs(points, physics.range_m + LINK_TOLERANCE_M)[0])
 
 
@@ -91,7 +91,7 @@ def follow(
     settled: Iterable[int],
     range_m: float,
 ) -> tuple[np.ndarray, list[int]]:
-    """Whoever would lose its parent follows just far enough, level by level (METHODS 9.1).
+    """UAVs that would lose their parent follow just far enough, level by level (METHODS 9.1).
 
     Every UAV is treated once. At the targets each treated one hears a parent, so that the subnet stays together
     whenever movers and settled are together (Lemma 9.3).
@@ -135,12 +135,12 @@ def follow(
 
 
 class Belief:
-    """What the members of one subnet make of the roster: who failed beside them, and who may live behind the failed.
+    """What the members of one subnet infer from the roster: the failed beside them, and who may live behind those.
 
     Attributes:
         physics: Radio and vehicle.
         roster: (N, 2) m. members: (m,) int. positions: (m, 2) m. rows: Row of each member by its roster index.
-        before: Who heard whom before the damage (G0), by roster index.
+        before: The neighbors of every UAV before the damage (G0), by roster index.
         failed: K_S, the damaged in range of a member, sorted.
     """
 
@@ -164,7 +164,7 @@ class Belief:
         return [f for f in self.failed if any(other not in near for other in self.before[f])]
 
     def hearers(self, failed: int) -> np.ndarray:
-        """Rows of the members that find `failed` silent in their range, ascending."""
+        """Rows of the members that have `failed` in their range and hear no answer, ascending."""
         return self._heard[self._heard[:, 1] == failed, 0]
 
     def away(self, failed: int) -> np.ndarray:
@@ -174,11 +174,13 @@ class Belief:
     @cached_property
     def block(self) -> np.ndarray:
         """(N,) int, components of G0 without K_S; -1 for K_S. One of them is this subnet (Lemma 9.1)."""
-        gone = np.zeros(len(self.roster), dtype=bool)
-        gone[self.failed] = True
-        pairs = [(a, b) for a, others in enumerate(self.before) if not gone[a] for b in others if a < b and not gone[b]]
+        failed = np.zeros(len(self.roster), dtype=bool)
+        failed[self.failed] = True
+        pairs = [
+            (a, b) for a, others in enumerate(self.before) if not failed[a] for b in others if a < b and not failed[b]
+        ]
         label, _ = label_subnets(len(self.roster), np.array(pairs, dtype=np.intp).reshape(-1, 2))
-        return np.where(gone, -1, label)
+        return np.where(failed, -1, label)
 
 
 # --- plan once, then fly ---------------------------------------------------------------------------------------------
@@ -189,7 +191,10 @@ class SubnetPlan(SubnetMethod):
 
     Attributes:
         messages: Broadcasts that the rule needs, by METHODS 9.9.
+        plans: It plans ahead: where UAVs are lost in flight, it plans again (`methods.worlds`).
     """
+
+    plans = True
 
     def __init__(self, rng: np.random.Generator | None = None) -> None:
         super().__init__(rng)
@@ -219,8 +224,8 @@ class SubnetPlan(SubnetMethod):
 
     def _fly(self, view: SubnetView | SubnetViews) -> np.ndarray:
         assert self._places is not None
-        command = go(view.positions, self._places[view.members], view.mission.physics)
-        return np.where(self._moving[view.members][:, None], command, 0.0)  # who need not move, does not
+        command = go(view.positions, self._places[view.members], view.mission.physics, view.mission.map)
+        return np.where(self._moving[view.members][:, None], command, 0.0)  # a UAV that need not move stays
 
     def _prepare(self, view: SubnetView) -> None:
         """Plan for a subnet that has no plan; a stranger that has joined one with a plan follows its own."""
@@ -243,7 +248,7 @@ class SubnetPlan(SubnetMethod):
 
 
 class GlobalPlan(PlanMethod):
-    """As `PlanMethod`; whoever is planned to stay gets exactly zero.
+    """As `PlanMethod`; a UAV that is planned to stay gets exactly zero.
 
     Attributes:
         messages: Reports and orders that the rule needs, by METHODS 9.9.

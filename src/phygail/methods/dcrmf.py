@@ -12,7 +12,7 @@ from phygail.methods.classic import Belief, Neighbors, SubnetPlan, distances, ro
 from phygail.swarm.failures import critical_uavs
 from phygail.swarm.links import near_pairs
 
-NO_SPARE = "no-spare"  # flag: a spot that nobody could be spared for
+NO_SPARE = "no-spare"  # flag: a spot that no UAV could be spared for
 
 
 @register
@@ -34,18 +34,18 @@ class Dcrmf(SubnetPlan):
         critical = self._dominating_set(belief)
         spots = [f for f in belief.answered if f in critical]
         targets = belief.positions.copy()
-        crew = _Crew(belief)
+        assigned = _Assignment(belief)
         for _, _, failed, uav, ring in _by_hops(belief, spots, critical):
-            if failed in crew.filled or uav in crew.taken or not crew.can_spare(uav, failed):
+            if failed in assigned.filled or uav in assigned.taken or not assigned.can_spare(uav, failed):
                 continue
-            crew.take(uav, failed)
-            self.messages += len(ring & set(belief.rows))  # who is asked
+            assigned.take(uav, failed)
+            self.messages += len(ring & set(belief.rows))  # the UAVs asked
             if uav in belief.rows:
                 targets[belief.rows[uav]] = belief.roster[failed]
                 self.messages += 1
-            if len(crew.filled) == len(spots):
+            if len(assigned.filled) == len(spots):
                 break
-        if len(crew.filled) < len(spots):
+        if len(assigned.filled) < len(spots):
             self.flag = NO_SPARE
         return targets
 
@@ -55,7 +55,7 @@ class Dcrmf(SubnetPlan):
         return self._critical[1]
 
 
-class _Crew:
+class _Assignment:
     """Who has been sent where, and what a subnet would be without one more."""
 
     def __init__(self, belief: Belief) -> None:
@@ -80,7 +80,7 @@ class _Crew:
 
 def _by_hops(belief: Belief, spots: list[int], critical: set[int]) -> Iterator[tuple[int, float, int, int, set[int]]]:
     """(hops, rounded m, spot, spare UAV, all within these hops of the spot), nearest first: a widening ring search."""
-    gone = set(belief.failed)
+    failed = set(belief.failed)
     rings = {f: {f} for f in spots}
     edge = {f: {f} for f in spots}
     hops = 0
@@ -90,7 +90,7 @@ def _by_hops(belief: Belief, spots: list[int], critical: set[int]) -> Iterator[t
         for f in spots:
             edge[f] = {n for uav in edge[f] for n in belief.before[uav]} - rings[f]
             rings[f] = rings[f] | edge[f]
-            spare = sorted(edge[f] - gone - critical)
+            spare = sorted(edge[f] - failed - critical)
             away = rounded(distances(belief.roster[spare], belief.roster[f]), belief.physics).tolist() if spare else []
             found += [(hops, d, f, uav, rings[f]) for uav, d in zip(spare, away, strict=True)]
         yield from sorted(found, key=lambda entry: entry[:4])

@@ -7,11 +7,10 @@ from typing import Literal
 import numpy as np
 
 from phygail.config import LINK_TOLERANCE_M, InputError
-from phygail.groups import group_means
 from phygail.methods.base import SubnetMethod, register
-from phygail.methods.forces import go, link_keeping, repulsion
-from phygail.perception.view import SubnetView, SubnetViews
-from phygail.swarm.links import near_pairs
+from phygail.methods.steering import go, link_keeping, repulsion
+from phygail.sensing.views import SubnetView, SubnetViews
+from phygail.swarm.links import group_means, near_pairs
 
 
 @register
@@ -22,8 +21,9 @@ class Hero(SubnetMethod):
     offset: T_i(t) = P_i + mean over the alive pre-damage neighbors j of (p_j(t) - P_j), and T_i = P_i without any.
     There is no second plan: a swarm still split when all targets are reached stays so, the known limit of the method.
 
-    What a UAV can know: a pre-damage neighbor is in range at t = 0, so an alive one is in the same subnet and a silent
-    one is damaged. A neighbor that leaves the subnet later counts with the displacement it had when last heard of.
+    What a UAV can know: a pre-damage neighbor is in range at t = 0, so an alive one is in the same subnet and one
+    that does not answer is damaged. A neighbor that leaves the subnet afterwards counts with the displacement it
+    had when last heard of.
     """
 
     name = "hero"
@@ -63,12 +63,12 @@ class Hero(SubnetMethod):
         physics = views.mission.physics
         if self._memory is None:
             self._memory = _Memory(views.roster, physics.range_m, closest_only=self.responder == "closest")
-        command = go(views.positions, self._memory.targets(views), physics)
+        command = go(views.positions, self._memory.targets(views), physics, views.mission.map)
         if self.rep:
             command = command + repulsion(views.positions, views.pairs, views.lengths, views.members, physics)
         if self.link:
             command = command + link_keeping(views.positions, views.pairs, views.lengths, physics)
-        centering = go(views.positions, views.mission.center, physics)
+        centering = go(views.positions, views.mission.center, physics, views.mission.map)
         return (1.0 - self.center_mix) * command + self.center_mix * centering
 
 
@@ -86,7 +86,7 @@ class _Memory:
         self.other = np.concatenate([pairs[:, 1], pairs[:, 0]])
         self.length = np.concatenate([lengths, lengths])
         self.heard = np.zeros((len(self.owner), 2))  # m, displacement of `other` when its owner last heard of it
-        self.failed = np.zeros(len(self.owner), dtype=bool)  # the owner found `other` silent at t = 0
+        self.failed = np.zeros(len(self.owner), dtype=bool)  # the owner found `other` damaged at t = 0
         self.answered = np.zeros(len(self.owner), dtype=bool)  # ... and takes its place
         self.started = np.zeros(len(roster), dtype=bool)
 
@@ -109,18 +109,18 @@ class _Memory:
         follow, _ = self._mean(mine & ~self.failed, self.heard)
         return np.where(places[:, None] > 0, lead, self.roster + follow)[members]
 
-    def _find_failed(self, silent: np.ndarray, label: np.ndarray) -> None:
-        """Note the edges ((E,) bool) whose other end is silent at t = 0, and who answers."""
-        self.failed |= silent
+    def _find_failed(self, damaged: np.ndarray, label: np.ndarray) -> None:
+        """Note the edges ((E,) bool) whose other end is damaged, and which owners answer."""
+        self.failed |= damaged
         if self.closest_only:
-            edges = np.flatnonzero(silent)
+            edges = np.flatnonzero(damaged)
             # Per failed UAV and subnet the shortest edge comes first; equal lengths go to the lower index.
             keys = (self.owner[edges], self.length[edges], label[self.owner[edges]], self.other[edges])
             edges = edges[np.lexsort(keys)]
             group = np.stack([self.other[edges], label[self.owner[edges]]], axis=1)
-            silent = np.zeros_like(silent)
-            silent[edges[np.unique(group, axis=0, return_index=True)[1]]] = True
-        self.answered |= silent
+            damaged = np.zeros_like(damaged)
+            damaged[edges[np.unique(group, axis=0, return_index=True)[1]]] = True
+        self.answered |= damaged
 
     def _mean(self, chosen: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean of `values` ((E, 2)) over the chosen edges of each owner ((N, 2), zero without any); their number."""

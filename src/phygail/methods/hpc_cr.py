@@ -10,9 +10,8 @@ import numpy as np
 from phygail.config import LINK_TOLERANCE_M, InputError
 from phygail.methods.base import register
 from phygail.methods.classic import GlobalPlan, distances, linked, plan_range, project, rounded
-from phygail.perception.view import GlobalView
-from phygail.swarm.coverage import Watch, fits
-from phygail.swarm.failures import critical_uavs
+from phygail.sensing.views import GlobalView
+from phygail.swarm.failures import Watch, critical_uavs, fits
 from phygail.swarm.links import find_links, near_pairs
 
 FLIGHT_WEIGHT = 0.25  # w: a flight of R counts as much as this share of a sensing disc

@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 from phygail.config import LINK_TOLERANCE_M, Physics
 from phygail.methods.base import register
 from phygail.methods.classic import GlobalPlan, linked, rounded
-from phygail.perception.view import GlobalView
+from phygail.sensing.views import GlobalView
 from phygail.swarm.failures import critical_uavs, neighbor_lists
 from phygail.swarm.links import find_links, near_pairs
 from phygail.swarm.tree import spanning_tree
@@ -114,9 +114,9 @@ def _walk(node: int, back: dict[int, int]) -> list[int]:
 def replacement(places: np.ndarray, spot: np.ndarray, placed: set[int], physics: Physics) -> list[int]:
     """Rows of the chain that fills `spot` ((2,) m), the one that takes it first; empty if nobody can be spared.
 
-    Redundant is who is no cut vertex of the network with the spot filled, has a neighbor there and was not placed on a
-    spot. The smallest largest move is that of the minimum spanning tree (its bottleneck property); among the moves no
-    longer than that the way with the fewest meters is chosen.
+    A UAV is redundant if it is no cut vertex of the network with the spot filled, has a neighbor there and was not
+    placed on a spot. The smallest largest move is that of the minimum spanning tree (its bottleneck property); among
+    the moves no longer than that the way with the fewest meters is chosen.
     """
     points = np.vstack([places, spot])
     last = len(places)

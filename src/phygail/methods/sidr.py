@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from phygail.methods.base import SubnetMethod, register
-from phygail.methods.forces import go, repulsion
-from phygail.perception.noise import SensedViews
-from phygail.perception.pictures import decide_late
-from phygail.perception.view import SubnetView, SubnetViews
+from phygail.methods.steering import block, go, repulsion
+from phygail.sensing.imperfect import decide_delayed
+from phygail.sensing.radio import HELLO, ID_BYTES, NUMBER_BYTES, PLACE_BYTES
+from phygail.sensing.views import SubnetView, SubnetViews
 
-LATE = "late-phase"  # flag of a flight that needed the aggregation phase
+AGGREGATED = "late-phase"  # flag of a flight that needed the aggregation phase; rows on disk spell it so
 ROUNDING = 1e-9  # share of a length
 AGGREGATE_AFTER = 0.55  # of the width W, flown at full speed: t_wait, when every subnet aggregates
 
@@ -19,20 +21,24 @@ def aggregating(views: SubnetViews) -> np.ndarray:
     """(count,) bool, the subnets that fly to the center, every member by itself: the aggregation phase (METHODS 3.3).
 
     All subnets do from t_wait on. A subnet begins earlier if its farthest member needs all the remaining steps but one
-    to come within R/2 of the center. So everybody is there when the budget ends, and the network is one
+    to come within R/2 of the center. So all UAVs are there when the budget ends, and the network is one
     (docs/concepts.md has the proof).
     """
     mission, physics = views.mission, views.mission.physics
     if views.step * physics.stride_m >= aggregation_m(mission.width_m):
         return np.ones(views.count, dtype=bool)
-    away = views.positions - views.centers[views.subnet]
-    far = np.hypot(away[:, 0], away[:, 1]) - physics.range_m / 2
+    centers = views.centers[views.subnet]
+    if mission.map is None:
+        away = views.positions - centers
+        far = np.hypot(away[:, 0], away[:, 1]) - physics.range_m / 2
+    else:
+        far = mission.map.ways(views.positions, centers)[1] - physics.range_m / 2
     # One step in hand: until the next decision the farthest may fly outward. Rounding must not cost another one.
     remaining = mission.budget_steps - views.step
     urgent = far > (remaining - 2) * physics.stride_m - ROUNDING * physics.range_m
-    late = np.zeros(views.count, dtype=bool)
-    late[views.subnet[urgent]] = True
-    return late
+    begun = np.zeros(views.count, dtype=bool)
+    begun[views.subnet[urgent]] = True
+    return begun
 
 
 def aggregation_m(width_m: float) -> float:
@@ -42,11 +48,11 @@ def aggregation_m(width_m: float) -> float:
 
 def aggregate(views: SubnetViews, commands: np.ndarray) -> tuple[np.ndarray, bool]:
     """The commands ((n, 2) m/s) with those of aggregating subnets replaced, and whether there were any."""
-    late = aggregating(views)
-    if not late.any():
+    begun = aggregating(views)
+    if not begun.any():
         return commands, False
-    to_center = go(views.positions, views.centers[views.subnet], views.mission.physics)
-    return np.where(late[views.subnet][:, None], to_center, commands), True
+    to_center = go(views.positions, views.centers[views.subnet], views.mission.physics, views.mission.map)
+    return np.where(begun[views.subnet][:, None], to_center, commands), True
 
 
 @register
@@ -55,7 +61,7 @@ class Sidr(SubnetMethod):
 
     name = "sidr"
     summary = "every subnet flies as a block toward the shared center (Chen et al. 2020)"
-    own_centers = True
+    talk = replace(HELLO, summed_bytes=PLACE_BYTES + ID_BYTES + NUMBER_BYTES)  # sum, count, farthest from the center
 
     def __init__(self, rng: np.random.Generator | None = None, *, rep: bool = True) -> None:
         super().__init__(rng)
@@ -65,14 +71,14 @@ class Sidr(SubnetMethod):
         return self.act_all(view.alone())
 
     def act_all(self, views: SubnetViews) -> np.ndarray:
-        base = go(views.means(views.positions), views.centers, views.mission.physics)[views.subnet]
-        base, late = aggregate(views, base)
-        self.flag = LATE if late else self.flag
+        base, aggregated = aggregate(views, block(views))
+        self.flag = AGGREGATED if aggregated else self.flag
         return base + self._repulsion(views)
 
-    def act_late(self, views: SensedViews, delay_steps: int) -> np.ndarray:
-        """(n, 2) m/s where news is late: every UAV follows the rule in its own picture of its subnet."""
-        return decide_late(views, self.act_all, reckoned=self.reckons)
+    def act_imperfect(self, views: SubnetViews) -> np.ndarray:
+        if views.news is None:
+            return self.act_all(views)
+        return decide_delayed(views, self.act_all, reckoned=self.dead_reckons)
 
     def _repulsion(self, view: SubnetViews) -> np.ndarray:
         if not self.rep:

@@ -15,7 +15,7 @@ class Vcr(SubnetPlan):
     """Every member with a failed neighbor comes as close to that spot as volunteers need to hear each other.
 
     q_i = P_f + (P_i - P_f) (R_plan / 2) / |P_i - P_f| for volunteers farther than R_plan / 2 from the nearest failed f
-    that the subnet answers; nearer ones stay. Whoever would lose its parent follows.
+    that the subnet answers; nearer ones stay. UAVs that would lose their parent follow.
     """
 
     name = "vcr"

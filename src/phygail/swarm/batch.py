@@ -1,26 +1,130 @@
-"""Many worlds at once, for training: the arithmetic of `swarm.dynamics` on padded arrays.
+"""Many worlds at once, for training: the arithmetic of `swarm.simulator` on padded arrays.
+
+Arrays of pairs have the worlds on their last axis: every operation then runs along contiguous memory, also the minima
+that label the subnets.
 
 Only the alive have rows, so the cost follows their number and not the size of the swarm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
 
-from phygail.config import CONTACT_TOLERANCE_M, InputError
-from phygail.swarm.batch_cases import Cases, stack_cases
-from phygail.swarm.batch_links import BatchLinks, find_batch_links
-from phygail.swarm.dynamics import project_speed
-from phygail.swarm.safety import filter_near
+from phygail.config import CONTACT_TOLERANCE_M, LINK_TOLERANCE_M, InputError
+from phygail.swarm.safety import filter_near, kept_m, neighbor_radius_m
 from phygail.swarm.scenario import Scenario
-from phygail.swarm.state import SwarmState
+from phygail.swarm.simulator import SwarmState, project_speed
 
 MOST_CONNECTED_DRAWS = 1000  # draws in a row with a connected swarm before a source of scenarios counts as hopeless
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """What stays the same while B worlds fly; worlds on the last axis. n is the largest number of alive, or more.
+
+    Attributes:
+        mask: (n, B) bool, True for the rows of alive UAVs; the others are padding.
+        pairs: (n, n, B) bool, pairs of different alive UAVs.
+        center: (2, B) m. width_m: (B,) m.
+        speed_mps: (B,) v_max. step_s: (B,). budget_steps: (B,) int.
+        reach_m: (B,) m, radio range with its tolerance. contact_m: (B,) m, contact distance.
+        near_m, kept_m: (B,) m, neighbor radius of the safety filter and the distance that it keeps.
+    """
+
+    mask: np.ndarray
+    pairs: np.ndarray
+    center: np.ndarray
+    width_m: np.ndarray
+    speed_mps: np.ndarray
+    step_s: np.ndarray
+    budget_steps: np.ndarray
+    reach_m: np.ndarray
+    contact_m: np.ndarray
+    near_m: np.ndarray
+    kept_m: np.ndarray
+
+
+def stack_cases(scenarios: Sequence[Scenario], least_rows: int = 0) -> Cases:
+    """The constants of `scenarios`, with at least `least_rows` rows per world."""
+    alive = np.array([len(s.spots) for s in scenarios])
+    rows = np.arange(max(least_rows, alive.max()))
+    mask = rows[:, None] < alive
+    pairs = mask[:, None] & mask[None]
+    pairs[rows, rows] = False
+    physics = [s.physics for s in scenarios]
+    return Cases(
+        mask,
+        pairs,
+        center=np.stack([s.center for s in scenarios], axis=1),
+        width_m=np.array([s.width_m for s in scenarios]),
+        speed_mps=np.array([p.speed_mps for p in physics]),
+        step_s=np.array([p.step_s for p in physics]),
+        budget_steps=np.array([s.budget_steps for s in scenarios]),
+        reach_m=np.array([p.range_m + LINK_TOLERANCE_M for p in physics]),
+        contact_m=np.array([p.contact_m for p in physics]),
+        near_m=np.array([neighbor_radius_m(p) for p in physics]),
+        kept_m=np.array([kept_m(p) for p in physics]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class BatchLinks:
+    """The radio networks of B worlds at one instant; worlds on the last axis.
+
+    Attributes:
+        squared: (n, n, B) m^2, squared distances; meaningless for padding.
+        linked: (n, n, B) bool, symmetric, False on the diagonal and for padding.
+        subnet: (n, B) int, labels 0..count-1 in the order of their lowest rows; -1 for padding.
+        count: (B,) int, number of subnets.
+    """
+
+    squared: np.ndarray
+    linked: np.ndarray
+    subnet: np.ndarray
+    count: np.ndarray
+
+
+def find_batch_links(positions: np.ndarray, cases: Cases) -> BatchLinks:
+    """Links and subnets of UAVs at `positions` ((B, n, 2) m); equal to `links.find_links` in each world."""
+    x, y = np.ascontiguousarray(positions.transpose(2, 1, 0))
+    squared, across = x[:, None] - x[None], y[:, None] - y[None]
+    squared *= squared
+    across *= across
+    squared += across
+    linked = squared <= cases.reach_m**2
+    linked &= cases.pairs
+    lowest = lowest_rows(linked)
+    first = (lowest == np.arange(len(x))[:, None]) & cases.mask  # the lowest row of a subnet stands for it
+    rank = np.cumsum(first, axis=0)
+    subnet = np.where(cases.mask, np.take_along_axis(rank, lowest, axis=0), 0) - 1
+    return BatchLinks(squared, linked, subnet, rank[-1])
+
+
+def lowest_rows(linked: np.ndarray) -> np.ndarray:
+    """(n, B) int, the lowest row that each row is connected with by the links (n, n, B) bool.
+
+    Every row takes the lowest label among its neighbors, then the label of that row (pointer jumping), until nothing
+    changes: a few rounds, as labels travel in leaps.
+    """
+    n, _, worlds = linked.shape
+    small = np.uint8 if n <= 256 else np.uint32
+    # 0 for neighbors; for the rest all ones (0 - 1 wraps), which win every "or" and lose every minimum.
+    blocked = np.subtract(linked, 1, dtype=small)
+    own = np.arange(n)
+    blocked[own, own] = 0
+    label = np.repeat(own.astype(small)[:, None], worlds, axis=1)
+    offered = np.empty_like(blocked)
+    while True:
+        lowest = np.bitwise_or(blocked, label[:, None], out=offered).min(axis=0).astype(np.intp)
+        lowest = np.take_along_axis(lowest, lowest, axis=0)
+        if np.array_equal(lowest, label):
+            return lowest
+        label = lowest.astype(small)
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +205,19 @@ class BatchState:
         return SwarmState(self.scenarios[b], self.positions[b, :alive], self.velocities[b, :alive], int(self.steps[b]))
 
 
+def refuse_worlds(scenarios: Iterable[Scenario], what: str) -> None:
+    """Refuse scenarios of other worlds where only the plain one is flown."""
+    for scenario in scenarios:
+        if not scenario.world.plain:
+            raise InputError(
+                f"{what} flies the plain world: the scenario {scenario.id} has {scenario.world.label()}; "
+                "take the keys of the world out of it"
+            )
+
+
 def initial_batch(scenarios: Sequence[Scenario], least_rows: int = 0) -> BatchState:
     """The swarms right after the damage, at rest, with at least `least_rows` rows per world."""
+    refuse_worlds(scenarios, "a batch, as training uses it,")
     cases = stack_cases(scenarios, least_rows)
     positions = np.zeros((len(scenarios), len(cases.mask), 2))
     for b, scenario in enumerate(scenarios):
@@ -112,13 +227,16 @@ def initial_batch(scenarios: Sequence[Scenario], least_rows: int = 0) -> BatchSt
     )
 
 
-def step_batch(state: BatchState, velocities: np.ndarray, *, safety: bool = False) -> BatchState:
+def step_batch(
+    state: BatchState, velocities: np.ndarray, *, safety: bool = False, moving: np.ndarray | None = None
+) -> BatchState:
     """All worlds one step later; equal to `dynamics.step` in each, bit for bit.
 
     Args:
         state: Now.
         velocities: (B, n, 2) m/s, commands; those of padding are ignored.
         safety: Pass the commands through the buffered Voronoi filter.
+        moving: (B,) bool, the other worlds stay as they are; None: all move.
     """
     if np.shape(velocities) != state.positions.shape:
         raise InputError(f"velocities have shape {np.shape(velocities)}, the worlds need {state.positions.shape}")
@@ -127,8 +245,11 @@ def step_batch(state: BatchState, velocities: np.ndarray, *, safety: bool = Fals
     executed[~state.mask] = 0.0
     if safety:
         executed = _filter(state, executed)
-    positions = state.positions + executed * cases.step_s[:, None, None]
-    return BatchState(state.scenarios, cases, positions, executed, state.steps + 1)
+    positions, steps = state.positions + executed * cases.step_s[:, None, None], state.steps + 1
+    if moving is not None and not moving.all():
+        positions[~moving], executed[~moving] = state.positions[~moving], state.velocities[~moving]
+        steps = np.where(moving, steps, state.steps)
+    return BatchState(state.scenarios, cases, positions, executed, steps)
 
 
 def _filter(state: BatchState, velocities: np.ndarray) -> np.ndarray:
@@ -220,6 +341,7 @@ class BatchWorld:
         *,
         safety: bool = False,
         least_rows: int = 0,
+        state: BatchState | None = None,
     ) -> None:
         """Fill the worlds.
 
@@ -228,21 +350,44 @@ class BatchWorld:
             worlds: B.
             safety: Filter every command (METHODS 8.3).
             least_rows: Rows per world at least; as many as the largest swarm ever has keep all shapes constant.
+            state: Go on from here instead.
         """
         self._draw = source if callable(source) else iter(source).__next__
         self._safety = safety
         self._least_rows = least_rows
-        self.state = self._fresh(worlds, least_rows)
+        self.state = state if state is not None else self._fresh(worlds, least_rows)
 
     def step(self, velocities: np.ndarray) -> BatchStep:
         """Fly one step ((B, n, 2) m/s) and reset the worlds whose episode ended."""
         flown = step_batch(self.state, velocities, safety=self._safety)
-        terminated, truncated = flown.terminated, flown.truncated
-        ended = np.flatnonzero(terminated | truncated)
+        return BatchStep(flown, self.renew(flown), flown.terminated, flown.truncated)
+
+    def hold(
+        self, steer: Callable[[BatchState], np.ndarray], steps: int
+    ) -> Iterator[tuple[BatchState, np.ndarray]]:  # fmt: skip
+        """Fly `steps` steps: (flown, moved) after each, `moved` (B,) bool the worlds that it moved.
+
+        A world whose episode ends waits for the others; the next scenario takes its place after the last step.
+
+        Args:
+            steer: The commands ((B, n, 2) m/s) in a state; constant for an action that is held.
+            steps: How many.
+        """
+        moving = np.ones(len(self.state.steps), dtype=bool)
+        flown = self.state
+        for _ in range(steps):
+            flown = step_batch(flown, steer(flown), safety=self._safety, moving=moving)
+            yield flown, moving
+            moving = moving & ~(flown.terminated | flown.truncated)
+        self.renew(flown)
+
+    def renew(self, flown: BatchState) -> BatchState:
+        """Go on from `flown`, with the next scenario where an episode has ended; gives the state to act on."""
+        ended = np.flatnonzero(flown.terminated | flown.truncated)
         self.state = flown
         if len(ended):
             self.state = replace_worlds(flown, ended, self._fresh(len(ended), flown.rows), self._least_rows)
-        return BatchStep(flown, self.state, terminated, truncated)
+        return self.state
 
     def _fresh(self, worlds: int, least_rows: int) -> BatchState:
         """The initial state of that many split scenarios."""

@@ -13,6 +13,8 @@ from phygail.config import InputError, Physics
 
 LARGEST_COORDINATE_M = 1e7  # beyond this, meters lose the 1e-6 tolerance of a link in double precision
 SMALLEST_QUANTITY = 1e-6  # of a width, range, speed or step: smaller ones overflow when divided by
+MOST_CASES = 100_000  # per cell
+LARGEST_SEED = 2**63 - 1  # seeds stand in a column of 64-bit numbers
 LARGEST_BUDGET_STEPS = 16_000_000  # that of the widest layout, from -1e7 to 1e7 m
 
 
@@ -75,6 +77,21 @@ def checked_budget(steps: Any) -> int:
             f"budget_steps {shown(steps)}: give a whole number of steps from 1 to {LARGEST_BUDGET_STEPS:,}"
         )
     return int(steps)
+
+
+def checked_cases(cases: int, per: str = "cell") -> int:
+    """How many scenarios are drawn alike."""
+    if not 1 <= cases <= MOST_CASES:
+        raise InputError(f"{cases} cases per {per}: choose from 1 to {MOST_CASES:,}")
+    return cases
+
+
+def checked_seed(seed: Any) -> int:
+    """The seed of what is drawn."""
+    whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed <= LARGEST_SEED:
+        raise InputError(f"seed {shown(seed)}: choose from 0 to {LARGEST_SEED:,}")
+    return int(seed)
 
 
 def shown(value: Any, longest: int = 60) -> str:

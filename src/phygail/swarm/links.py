@@ -1,4 +1,4 @@
-"""Links, subnets and the Laplacian of the alive.
+"""Links, subnets and the Laplacian of the alive; sums and means by subnet.
 
 A link is d <= range (inclusive, 1e-6 m tolerance). Subnets are found by graph search on the links, never by
 "not (d > range)" tests, which would turn a NaN into a link.
@@ -71,12 +71,12 @@ def link_lengths(positions: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def find_links(positions: np.ndarray, range_m: float, contact_m: float = CONTACT_M) -> Links:
-    """The links, subnets and contacts of UAVs at `positions` ((n, 2) m)."""
-    reach = range_m + LINK_TOLERANCE_M
-    pairs, lengths = near_pairs(positions, max(reach, contact_m))
+    """The links, subnets and contacts of UAVs at `positions` ((n, 2) m) (eq. 2, eq. 9)."""
+    limit_m = range_m + LINK_TOLERANCE_M
+    pairs, lengths = near_pairs(positions, max(limit_m, contact_m))
     contacts = pairs[lengths < contact_m - CONTACT_TOLERANCE_M]
-    if reach < contact_m:
-        linked = lengths <= reach
+    if limit_m < contact_m:
+        linked = lengths <= limit_m
         pairs, lengths = pairs[linked], lengths[linked]
     subnet, count = label_subnets(len(positions), pairs)
     return Links(pairs, lengths, subnet, count, contacts)
@@ -122,7 +122,7 @@ def join_sets(n: int, pairs: np.ndarray) -> tuple[list[int], list[int]]:
 
 
 def laplacian(n: int, pairs: np.ndarray) -> np.ndarray:
-    """L = D - A (paper eq. 5) of n nodes joined by `pairs`, dense (n, n)."""
+    """L = D - A of n nodes joined by `pairs`, dense (n, n) (eq. 6)."""
     adjacency = np.zeros((n, n))
     adjacency[pairs[:, 0], pairs[:, 1]] = 1.0
     adjacency[pairs[:, 1], pairs[:, 0]] = 1.0
@@ -142,3 +142,13 @@ def laplacian_spectrum(n: int, pairs: np.ndarray) -> tuple[float, int]:
     # about (pi/n)^2 and stays above it for every n that a dense matrix allows.
     zeros = int(np.sum(eigenvalues < 1e-12 * n))
     return (float(eigenvalues[1]) if zeros == 1 and n > 1 else 0.0), zeros
+
+
+def group_sums(group: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray:
+    """(count, 2) sum of the vectors ((k, 2)) of each group ((k,) int)."""
+    return np.stack([np.bincount(group, weights=vectors[:, axis], minlength=count) for axis in (0, 1)], axis=1)
+
+
+def group_means(group: np.ndarray, vectors: np.ndarray, count: int) -> np.ndarray:
+    """(count, 2) mean of the vectors of each group; zero for an empty one."""
+    return group_sums(group, vectors, count) / np.maximum(np.bincount(group, minlength=count), 1)[:, None]

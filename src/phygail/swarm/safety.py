@@ -35,12 +35,12 @@ def kept_m(physics: Physics) -> float:
 
 
 def neighbor_radius_m(physics: Physics) -> float:
-    """Whoever is farther cannot matter: the limit (d - d_col)/2 of a half-plane then exceeds the longest step."""
+    """Farther UAVs cannot matter: the limit (d - d_col)/2 of a half-plane then exceeds the longest step."""
     return kept_m(physics) + 2.0 * physics.stride_m
 
 
 def filter_velocities(positions: np.ndarray, velocities: np.ndarray, physics: Physics) -> np.ndarray:
-    """The velocities nearest to `velocities` that keep every UAV in its buffered Voronoi cell.
+    """The velocities nearest to `velocities` that keep every UAV in its buffered Voronoi cell (eq. 5).
 
     Args:
         positions: (n, 2) m, world frame.
@@ -75,12 +75,21 @@ def filter_near(
         kept: Distance that a pair keeps (`kept_m`), one or (m,) m.
         speed_mps: v_max, one or (n,). step_s: One or (n,).
     """
-    slack = np.broadcast_to(_ROUNDING * np.asarray(speed_mps), len(positions))
-    planes = _half_planes(positions, pairs, distances, kept, np.broadcast_to(step_s, len(positions)))
+    planes = pair_planes(positions, pairs, distances, kept, np.broadcast_to(step_s, len(positions)))
+    return project_planes(velocities, planes, speed_mps)
+
+
+def project_planes(velocities: np.ndarray, planes: HalfPlanes, speed_mps: float | np.ndarray) -> np.ndarray:
+    """(n, 2) m/s, the nearest velocities that satisfy the half-planes of their rows; those that do stay bit for bit.
+
+    Args:
+        velocities: (n, 2) m/s. planes: Owners are rows. speed_mps: v_max, one or (n,).
+    """
+    slack = np.broadcast_to(_ROUNDING * np.asarray(speed_mps), len(velocities))
     over = planes.excess(velocities) > slack[planes.owner]
     if not over.any():
         return velocities
-    needy = np.zeros(len(positions), dtype=bool)
+    needy = np.zeros(len(velocities), dtype=bool)
     needy[planes.owner[over]] = True
     speed = np.hypot(velocities[:, 0], velocities[:, 1])
     planes = planes.take(needy[planes.owner] & (planes.limit < speed[planes.owner]))
@@ -113,12 +122,20 @@ class HalfPlanes:
         """Those that an index or a mask selects."""
         return HalfPlanes(self.owner[which], self.normal[which], self.limit[which])
 
+    def joined(self, other: HalfPlanes) -> HalfPlanes:
+        """These and those."""
+        return HalfPlanes(
+            np.concatenate([self.owner, other.owner]),
+            np.concatenate([self.normal, other.normal]),
+            np.concatenate([self.limit, other.limit]),
+        )
+
     def excess(self, points: np.ndarray) -> np.ndarray:
         """(m,) m/s by which the owner's point ((k, 2) m/s, one per cell) violates each half-plane."""
         return _dot(self.normal, points[self.owner]) - self.limit
 
 
-def _half_planes(
+def pair_planes(
     positions: np.ndarray, pairs: np.ndarray, distances: np.ndarray, kept: float | np.ndarray, step_s: np.ndarray
 ) -> HalfPlanes:
     """One half-plane for each of the two UAVs of every near pair."""

@@ -13,19 +13,22 @@ from typing import Any
 import numpy as np
 
 from phygail.config import BUDGET_WIDTHS, InputError, Physics
-from phygail.files import parse_number, read_json, read_text, write_text
+from phygail.files import read_json, write_text
 from phygail.swarm.checks import (
     LARGEST_BUDGET_STEPS,
     checked_budget,
     checked_center,
     checked_layout,
     checked_physics,
+    checked_seed,
     positive,
     shown,
 )
-from phygail.swarm.damage import checked_damage, damage_count, random_damage
-from phygail.swarm.formation import check_size, draw_layout, width_for
+from phygail.swarm.layout import check_size, checked_damage, damage_count, draw_layout, random_damage, width_for
 from phygail.swarm.links import find_links
+from phygail.swarm.obstacles import check_obstacles
+from phygail.swarm.world import PLAIN, World, battery_events, checked_world, turned
+from phygail.swarm.world_files import WORLD_KEYS, charges, world_from_json, world_to_json
 
 SPLIT_REDRAWS = 20_000  # layouts and damage sets drawn before a setting counts as one that cannot split
 DAMAGE_PER_LAYOUT = 20  # damage sets tried on one layout before the next layout
@@ -42,7 +45,7 @@ D4: tuple[np.ndarray, ...] = tuple(
 
 @dataclass(frozen=True, eq=False)
 class Scenario:
-    """One case: who stood where, who was lost, and the map they fly on.
+    """One case: the layout, the damaged, and the map.
 
     Attributes:
         id: Unique name.
@@ -52,7 +55,8 @@ class Scenario:
         center: (2,) m, the reference point shared before the damage.
         physics: Radio and vehicle.
         budget_steps: T_max; an episode that has not reconnected by then is truncated.
-        seed: Seed that drew it; None for scenarios from files.
+        seed: Seed that drew it, of the methods' randomness too; None (as 0) where a file names none.
+        world: What it has beyond the paper's assumptions.
     """
 
     id: str
@@ -63,6 +67,7 @@ class Scenario:
     physics: Physics = field(default_factory=Physics)
     budget_steps: int = 0
     seed: int | None = None
+    world: World = PLAIN
 
     def __post_init__(self) -> None:
         for array in (self.layout, self.damaged, self.center):
@@ -129,6 +134,7 @@ def make_scenario(
     physics: Physics | None = None,
     budget_steps: int | None = None,
     seed: int | None = None,
+    world: World = PLAIN,
 ) -> Scenario:
     """A checked scenario with defaults filled in (docs/formats.md).
 
@@ -152,14 +158,36 @@ def make_scenario(
     reference = middle if center is None else checked_center(center)
     radio, lost = physics or Physics(), checked_damage(len(layout), damaged)
     if budget_steps is None:
-        steps = budget_for(width, radio, farthest_m(np.delete(layout, lost, axis=0), reference))
+        steps = budget_for(width, radio, farthest_m(np.delete(layout, lost, axis=0), reference)) + further_steps(world)
     else:
         steps = checked_budget(budget_steps)
-    return Scenario(name, layout, lost, width, reference, radio, steps, seed)
+    return _placed(Scenario(name, layout, lost, width, reference, radio, steps, seed), world)
+
+
+def further_steps(world: World) -> int:
+    """Steps that a budget has more than that of the plain world: until the last loss, and to hold the network."""
+    return 0 if world.plain else world.last_event + world.hold_steps - 1
+
+
+def in_world(scenario: Scenario, world: World) -> Scenario:
+    """A scenario of the plain world in another one, with the budget that this one needs."""
+    return _placed(replace(scenario, budget_steps=scenario.budget_steps + further_steps(world)), world)
+
+
+def _placed(scenario: Scenario, world: World) -> Scenario:
+    if world.plain:
+        return scenario
+    checked = checked_world(
+        world, layout=scenario.layout, damaged=scenario.damaged, speed_mps=scenario.physics.speed_mps,
+        budget_steps=scenario.budget_steps,
+    )  # fmt: skip
+    if checked.obstacles:
+        check_obstacles(checked.obstacles, scenario.spots, scenario.alive, scenario.center)
+    return replace(scenario, world=checked)
 
 
 def _outside(layout: np.ndarray, width_m: float) -> np.ndarray:
-    """(N,) bool, who stands outside the map [0, width]^2."""
+    """(N,) bool, UAVs outside the map [0, width]^2."""
     return np.logical_or(layout < 0, layout > width_m).sum(axis=1) > 0
 
 
@@ -215,20 +243,22 @@ def draw_scenario(
 
 def transform(scenario: Scenario, element: int) -> Scenario:
     """The scenario turned or mirrored about its center by D4[element]."""
-    turned = (scenario.layout - scenario.center) @ D4[element].T + scenario.center
-    return replace(scenario, id=f"{scenario.id}-g{element}", layout=turned)
+    layout = (scenario.layout - scenario.center) @ D4[element].T + scenario.center
+    old = scenario.world
+    world = old if old.plain else turned(old, D4[element], scenario.center)
+    return replace(scenario, id=f"{scenario.id}-g{element}", layout=layout, world=world)
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
 
-_OPTIONAL_KEYS = ("width", "center", "range_m", "speed_mps", "step_s", "contact_m", "budget_steps")
+_OPTIONAL_KEYS = ("width", "center", "range_m", "speed_mps", "step_s", "contact_m", "budget_steps", "seed")
 
 
 def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
     """The entry of a scenario file; numbers survive the round trip exactly.
 
     A layout that was given without a map, or turned out of it, is written without a width: readers take the longer side
-    of its bounding box again.
+    of its bounding box again. A seed of 0 is left out: methods draw as with none.
     """
     return {
         "id": scenario.id,
@@ -241,6 +271,8 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
         "step_s": scenario.physics.step_s,
         "contact_m": scenario.physics.contact_m,
         "budget_steps": scenario.budget_steps,
+        **({"seed": scenario.seed} if scenario.seed else {}),
+        **world_to_json(scenario.world),
     }
 
 
@@ -252,15 +284,15 @@ def scenario_from_json(entry: Any, where: str) -> Scenario:
     if not isinstance(name, str) or not name or not name.isprintable():  # it becomes a cell of a CSV file
         raise InputError(f"{where}: 'id' {shown(name)} must be a text of printable characters, at least one")
     where = f"{where} ({shown(name)})"
-    unknown = sorted(set(entry) - {"id", "positions", "damaged", *_OPTIONAL_KEYS})
+    unknown = sorted(set(entry) - {"id", "positions", "damaged", *_OPTIONAL_KEYS, *WORLD_KEYS})
     if unknown:
-        known = f"id, positions, damaged, {', '.join(_OPTIONAL_KEYS)}"
+        known = f"id, positions, damaged, {', '.join(_OPTIONAL_KEYS)} and those of worlds (docs/formats.md)"
         raise InputError(f"{where}: unknown key {shown(unknown[0])}; known are {known}")
     try:
         for key in ("positions", "damaged"):
             if not isinstance(entry.get(key), list):
                 raise InputError(f"{key!r} must be a list")
-        return make_scenario(
+        scenario = make_scenario(
             name,
             entry["positions"],
             entry["damaged"],
@@ -268,9 +300,22 @@ def scenario_from_json(entry: Any, where: str) -> Scenario:
             center=entry.get("center"),
             physics=checked_physics(entry),
             budget_steps=entry.get("budget_steps"),
+            seed=checked_seed(entry["seed"]) if "seed" in entry else None,
+            world=world_from_json(entry, name),
         )
+        return _with_batteries(scenario, entry["battery_s"]) if "battery_s" in entry else scenario
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
+
+
+def _with_batteries(scenario: Scenario, charge_s: Any) -> Scenario:
+    """The scenario with an event for every battery ((N,) s, `battery_s` of a file) that is empty before its end."""
+    world, charge = scenario.world, charges(charge_s, scenario.uavs)
+    taken = {uav for event in world.events for uav in event.uavs}
+    flying = [uav for uav in scenario.alive.tolist() if uav not in taken]
+    empty = battery_events(charge, flying, scenario.physics.step_s, scenario.budget_steps)
+    events = tuple(sorted((*world.events, *empty), key=lambda event: event.step))
+    return replace(scenario, world=replace(world, events=events))
 
 
 def load_scenarios(path: str | Path) -> list[Scenario]:
@@ -294,30 +339,3 @@ def save_scenarios(path: str | Path, scenarios: Iterable[Scenario]) -> None:
     """Write a scenario file, whole or not at all."""
     entries = [json.dumps(scenario_to_json(s)) for s in scenarios]
     write_text(Path(path), '{"scenarios": [\n' + ",\n".join(entries) + "\n]}\n")
-
-
-def load_layout(path: str | Path) -> np.ndarray:
-    """(N, 2) m from a CSV with the header x_m,y_m."""
-    path = Path(path)
-    lines = [line.strip() for line in read_text(path).splitlines()]
-    if not lines or [c.strip() for c in lines[0].split(",")] != ["x_m", "y_m"]:
-        found = shown(lines[0]) if lines else "missing"
-        raise InputError(f"{path}: the first line is {found}; it must be the header x_m,y_m, two columns in meters")
-    points = []
-    for number, line in enumerate(lines[1:], start=2):
-        if not line:
-            continue
-        try:
-            x, y = map(parse_number, line.split(","))
-        except ValueError:
-            raise InputError(f"{path}, line {number}: {line!r} is not two numbers x,y") from None
-        points.append((x, y))
-    try:
-        return checked_layout(np.array(points).reshape(-1, 2))
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from None
-
-
-def save_layout(path: str | Path, layout: np.ndarray) -> None:
-    """Write a layout CSV; numbers survive the round trip exactly."""
-    write_text(Path(path), "x_m,y_m\n" + "".join(f"{x!r},{y!r}\n" for x, y in layout.tolist()))

@@ -1,15 +1,22 @@
-"""Euclidean minimum spanning trees and the gap that they measure (METHODS 2.5)."""
+"""Spanning trees, the gap that they measure and the lower bound on recovery time (METHODS 2.5, 8.1)."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.spatial import Delaunay, QhullError
+from scipy.spatial.distance import cdist
 
+from phygail.config import LINK_TOLERANCE_M, Physics
 from phygail.swarm.links import link_lengths
+from phygail.swarm.scenario import Scenario
 
 SMALL = 24  # up to here Prim's algorithm is faster than a Delaunay triangulation
+
+_STEP_SLACK = 1e-6  # of a step: rounding must not push the bound above a reachable optimum
 
 
 def spanning_tree(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -68,3 +75,89 @@ def prim_tree(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def gap_m(points: np.ndarray, range_m: float) -> float:
     """Sum over the tree's edges of max(0, length - range): zero if and only if the network is one."""
     return float(np.maximum(0.0, spanning_tree(points)[1] - range_m).sum())
+
+
+def bound_steps(positions: np.ndarray, physics: Physics) -> int:
+    """ceil((w - R) / (2 v_max dt)), w the longest edge of the Euclidean minimum spanning tree; 0 if connected.
+
+    w is the smallest range at which the swarm would be one network (the bottleneck property of minimum spanning
+    trees). A step shortens any distance by at most 2 v_max dt, so w falls no faster, and it must fall to R.
+
+    Args:
+        positions: (n, 2) m, the alive.
+        physics: Radio and vehicle.
+    """
+    longest = float(spanning_tree(positions)[1].max(initial=0.0))
+    closing = 2 * physics.stride_m
+    steps = max(0.0, longest - physics.range_m) / closing
+    # A UAV so slow that the link tolerance is more than 1e-6 of its step gets the tolerance itself as slack.
+    return max(0, math.ceil(steps - max(_STEP_SLACK, LINK_TOLERANCE_M / closing)))
+
+
+def bound_for(scenario: Scenario) -> int | None:
+    """No method needs fewer steps in this scenario's world; None where nothing can be said.
+
+    Obstacles, outages, wind, a lag and wrong knowledge only take ways and links away: the plain bound holds. The
+    network asked for is that of those who survive every event, and the episode lasts until the last one. Whom a strike
+    hits depends on the flight, so a strike leaves that last step only, one around a drawn UAV nothing. With fading a
+    link of any length has a positive probability: no bound.
+    """
+    world = scenario.world
+    if world.plain:
+        return bound_steps(scenario.spots, scenario.physics)
+    if world.links.model != "disc" or any(event.near_random is not None for event in world.events):
+        return None
+    lost = {uav for event in world.events for uav in event.uavs}
+    final = np.array([uav for uav in scenario.alive if uav not in lost])
+    gap = 0.0 if any(event.strike for event in world.events) else _longest_gap_m(scenario, final)
+    if not math.isfinite(gap):
+        return None
+    return max(_closing_steps(gap, scenario), world.last_event) + world.hold_steps - 1
+
+
+def _longest_gap_m(scenario: Scenario, final: np.ndarray) -> float:
+    """By how much the distance of some two must shrink at least: the bottleneck of a spanning tree of what is missing.
+
+    At heights that stay as they are only the horizontal part shrinks, and a link needs d_h <= sqrt(R^2 - dz^2).
+    """
+    points, range_m = scenario.layout[final], scenario.physics.range_m
+    if scenario.world.altitude is None or scenario.world.level:
+        return max(0.0, float(spanning_tree(points)[1].max(initial=0.0)) - range_m)
+    height = np.array(scenario.world.altitude)[final][:, None]
+    apart = np.abs(height - height.T)
+    reach = np.sqrt(np.maximum(range_m**2 - apart**2, 0.0))
+    missing = np.where(apart <= range_m + LINK_TOLERANCE_M, np.maximum(cdist(points, points) - reach, 0.0), np.inf)
+    return bottleneck(missing)
+
+
+def bottleneck(weights: np.ndarray) -> float:
+    """The longest edge of a minimum spanning tree of a full graph ((n, n), symmetric), by Prim's algorithm."""
+    outside = np.ones(len(weights), dtype=bool)
+    nearest = np.full(len(weights), np.inf)
+    newest, longest = 0, 0.0
+    for _ in range(len(weights) - 1):
+        outside[newest] = False
+        nearest = np.minimum(nearest, weights[newest])
+        newest = int(np.argmin(np.where(outside, nearest, np.inf)))
+        if not outside[newest]:  # everybody left is out of reach for ever
+            return math.inf
+        longest = max(longest, float(nearest[newest]))
+    return longest
+
+
+def _closing_steps(gap: float, scenario: Scenario) -> int:
+    """Steps in which two UAVs from rest can come closer by `gap` m.
+
+    With an acceleration a the speed after k steps is at most k a dt, and the step uses the new velocity: the way is
+    the discrete sum s(k) = dt sum of min(i a dt, v_max), not a t^2 / 2, which would be above a reachable optimum.
+    """
+    physics, accel = scenario.physics, scenario.world.vehicle.accel_mps2
+    closing = 2 * physics.stride_m
+    slack = max(_STEP_SLACK, LINK_TOLERANCE_M / closing)
+    if not math.isfinite(accel):
+        return max(0, math.ceil(gap / closing - slack))
+    needed, way, steps = gap / 2 - slack * physics.stride_m, 0.0, 0
+    while way < needed and steps * accel * physics.step_s < physics.speed_mps:
+        steps += 1
+        way += physics.step_s * min(steps * accel * physics.step_s, physics.speed_mps)
+    return steps + max(0, math.ceil((needed - way) / physics.stride_m))

@@ -2,7 +2,7 @@
 
     python -m phygail.web.build
 
-writes `static/js/data.js` (layouts, weights, names) and `play.html`. Both are committed, so that an installed package
+writes `static/js/data.js` (layouts, weights) and `play.html`. Both are committed, so that an installed package
 has them; a test builds them again and compares. There is no bundler: the modules are put one after the other in the
 order of their imports, without the words `import` and `export`. So a name at the top of one module must not be taken
 by another one, which is checked.
@@ -11,43 +11,115 @@ by another one, which is checked.
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import json
+import logging
 import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from phygail import __version__
 from phygail.config import InputError
 from phygail.files import write_text
-from phygail.models.gate_runtime import KIND, VERSION
-from phygail.swarm.layouts import find_layout
-from phygail.tensors import bundled, read_weights
-from phygail.web.names import PAGE_METHODS
+from phygail.methods import METHODS
+from phygail.methods.phygail import KIND as ACTOR
+from phygail.methods.phygail import VERSION as ACTOR_VERSION
+from phygail.methods.reach_evolved.gates import KIND, VERSION
+from phygail.swarm.layout import find_layout
+from phygail.weights import bundled, read_weights
+
+log = logging.getLogger("phygail")
 
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
 SCRIPTS = STATIC / "js"
 PAGE = HERE / "play.html"
+
+RULES = ("reach-evolved", "reach", "sidr", "center-fly")  # flown in the browser, under their names in the package
+POLICY = "phygail"  # the learned policy, flown there if its weights fit into a page
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-"  # for 0 to 63, as in numbers.js
+_COMPACT = {"layer": "phygnn", "gates": "both", "features": 5, "types": 3, "edge_features": 0}  # what policy.js reads
+
 MAIN = "main.js"
 PAPER_SIZES = (20, 50, 100, 200, 500)  # layouts that the page carries
 
 _IMPORT = re.compile(r'^import\s+(?:\{[^}]*\}\s+from\s+)?"(\.[^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.MULTILINE)
+# Comments on lines of their own, those behind code, and indentation: a fifth of the page, for nobody who plays.
+_FOR_READERS = re.compile(
+    r"^ *//[^\n]*\n|^ */\*\*.*?\*/\n|(?<=[;{},(]) +// [^\n]*$|^ +(?=\S)", re.MULTILINE | re.DOTALL
+)
 _TOP_NAME = re.compile(r"^(?:async )?(?:function\*?|class|const|let) (\w+)", re.MULTILINE)
 
 
 def page_data() -> dict[str, Any]:
-    """What the page carries besides code: the paper's layouts, weights, and the names of the methods in Python."""
-    layouts = {f"paper-{n}": find_layout(f"paper-{n}").positions.ravel().tolist() for n in PAPER_SIZES}
-    return {"version": __version__, "commands": PAGE_METHODS, "gates": gate_data(), "layouts": layouts}
+    """What the page carries besides code: the paper's layouts and weights."""
+    layouts = {f"paper-{n}": layout_letters(find_layout(f"paper-{n}").positions) for n in PAPER_SIZES}
+    return {"gates": gate_data(), "policy": page_policy(), "layouts": layouts}
+
+
+@functools.cache
+def page_policy() -> dict[str, Any] | None:
+    """The learned policy, or None: there is none, or it does not fit (a warning says why; a server flies it then)."""
+    if not bundled(POLICY).exists():
+        return None
+    try:
+        return policy_data(*read_weights(bundled(POLICY), ACTOR, ACTOR_VERSION))
+    except InputError as error:
+        log.warning("%s is not flown in the page: %s", POLICY, error)
+        return None
+
+
+def policy_data(weights: dict[str, np.ndarray], config: dict[str, Any]) -> dict[str, Any]:
+    """A compact actor for `static/js/methods/policy.js`: its graph, and every weight in half precision.
+
+    The page must fly what Python flies: weights that half precision does not hold exactly are refused.
+    """
+    encoder = config["encoder"]
+    odd = {key: encoder.get(key, usual) for key, usual in _COMPACT.items() if encoder.get(key, usual) != _COMPACT[key]}
+    if odd or not encoder.get("compact") or config["graph"].get("recenter"):
+        raise InputError(f"the page flies compact PhyGNN policies on the paper's observation, not {odd or encoder}")
+    used = {name: tensor for name, tensor in weights.items() if not name.startswith("log_std")}
+    halves = {name: tensor.astype("<f2") for name, tensor in used.items()}
+    inexact = [name for name, tensor in used.items() if (halves[name].astype(tensor.dtype) != tensor).any()]
+    if inexact:
+        raise InputError(f"{inexact[0]} of {POLICY} has more than half precision: round the weights, then publish them")
+    return {
+        "name": POLICY,
+        "note": METHODS.get(POLICY).summary if POLICY in METHODS else "",
+        "graph": config["graph"],
+        "command": config.get("training", config).get("command", "tanh"),
+        "layers": encoder["layers"],
+        "tensors": [[name, list(tensor.shape)] for name, tensor in halves.items()],
+        "numbers": _letters(np.concatenate([tensor.ravel() for tensor in halves.values()])),
+    }
+
+
+def _letters(halves: np.ndarray) -> str:
+    """Numbers as letters of six bits: signs and exponents first, one each, then all fractions without a gap.
+
+    The first repeat themselves, so that gzip packs them well; the others are as random as numbers get.
+    """
+    bits = halves.view(np.uint16)
+    fractions = (bits[:, None] >> np.arange(9, -1, -1) & 1).ravel()
+    padded = np.pad(fractions, (0, -len(fractions) % 6 + 12))  # the page reads three letters at a time
+    values = [*(bits >> 10), *(padded.reshape(-1, 6) @ (1 << np.arange(5, -1, -1)))]
+    return "".join(LETTERS[value] for value in values)
+
+
+def layout_letters(positions: np.ndarray) -> str:
+    """Whole meters below 4,096, two letters per coordinate."""
+    meters = positions.ravel().astype(int)
+    if (meters != positions.ravel()).any() or meters.min() < 0 or meters.max() >= len(LETTERS) ** 2:
+        raise InputError("the page carries layouts of whole meters from 0 to 4,095 only")
+    return "".join(LETTERS[high] + LETTERS[low] for high, low in zip(*divmod(meters, len(LETTERS)), strict=True))
 
 
 def gate_data() -> dict[str, Any]:
     """The gates of reach-evolved: how it sees the lost, and both networks with every weight in single precision."""
-    weights, config = read_weights(bundled(PAGE_METHODS["reach-evolved"]), KIND, VERSION)
+    weights, config = read_weights(bundled("reach-evolved"), KIND, VERSION)
 
     def network(name: str) -> dict[str, Any]:
         parts = {"w1": f"{name}1", "b1": f"{name}1.bias", "w2": f"{name}2", "b2": f"{name}2.bias"}
@@ -59,6 +131,12 @@ def gate_data() -> dict[str, Any]:
 def _short(array: np.ndarray) -> Any:
     """Nested lists of the shortest decimals that are the same numbers in single precision."""
     return [_short(row) for row in array] if array.ndim else float(str(np.float32(array)))
+
+
+@functools.cache
+def page_methods() -> tuple[str, ...]:
+    """What is flown in the browser."""
+    return (*RULES, *((POLICY,) if page_policy() else ()))
 
 
 def data_module() -> str:
@@ -123,7 +201,7 @@ def _check_names(parts: dict[Path, str]) -> None:
 def build_page(data: str | None = None) -> str:
     """The text of `play.html`."""
     module = (SCRIPTS / "data.js").resolve()
-    script = join_modules(SCRIPTS / MAIN, {} if data is None else {module: data})
+    script = _FOR_READERS.sub("", join_modules(SCRIPTS / MAIN, {} if data is None else {module: data}))
     style = (STATIC / "style.css").read_text(encoding="utf-8")
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     for mark, text in (

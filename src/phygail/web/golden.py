@@ -17,13 +17,12 @@ from typing import Any
 import numpy as np
 
 from phygail.files import write_text
-from phygail.methods.base import run_episode
+from phygail.methods.controller import run_episode
 from phygail.rng import generator
-from phygail.swarm.bounds import bound_steps
-from phygail.swarm.episode import Episode
 from phygail.swarm.scenario import Scenario, draw_scenario, make_scenario, scenario_from_json, scenario_to_json
-from phygail.swarm.state import initial_state
-from phygail.web.names import PAGE_METHODS
+from phygail.swarm.simulator import Episode, initial_state
+from phygail.swarm.tree import bound_steps
+from phygail.web.build import page_methods
 
 SEED = 22  # fixed before the port was run
 CASES = 40
@@ -44,7 +43,7 @@ def draw_cases() -> Iterator[tuple[Scenario, bool]]:
 
 def fly_golden(scenario: Scenario, name: str, safety: bool) -> dict[str, Any]:
     """What JavaScript must find too."""
-    return outcome(run_episode(scenario, PAGE_METHODS[name], safety=safety))
+    return outcome(run_episode(scenario, name, safety=safety))
 
 
 def outcome(episode: Episode) -> dict[str, Any]:
@@ -62,7 +61,7 @@ def golden_case(scenario: Scenario, safety: bool, known: dict[str, Any], names: 
     """One entry of the file: flights of `names` are flown, others taken from `known`."""
     flights = {
         name: fly_golden(scenario, name, safety) if name in names or name not in known else known[name]
-        for name in PAGE_METHODS
+        for name in page_methods()
     }
     return {
         "scenario": scenario_to_json(scenario),
@@ -87,7 +86,7 @@ def main(file: Path, names: Collection[str]) -> None:
     """Draw all cases, fly these methods (all if none is named) and write the file."""
     known = {entry["scenario"]["id"]: entry["flights"] for entry in load_golden(file)} if names else {}
     entries = [
-        json.dumps(golden_case(scenario, safety, known.get(scenario.id, {}), names or PAGE_METHODS))
+        json.dumps(golden_case(scenario, safety, known.get(scenario.id, {}), names or page_methods()))
         for scenario, safety in draw_cases()
     ]
     write_text(file, '{"cases": [\n' + ",\n".join(entries) + "\n]}\n")

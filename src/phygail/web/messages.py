@@ -2,13 +2,15 @@
 
 The client sends JSON texts:
 
-    {"type": "fly", "race": TAG, "scenario": {...}, "methods": ["convex"], "safety": false}
+    {"type": "fly", "race": TAG, "scenario": {...}, "methods": ["convex"], "safety": false,
+     "strikes": [{"step": 40, "ids": [3, 17]}], "from": 40}
     {"type": "resume", "race": TAG, "have": 120}     after a lost connection: messages that have arrived already
     {"type": "stop", "race": TAG}
 
-TAG is a random number of the client's choice. The server answers with binary frames (four little-endian 32-bit numbers:
-tag, message number, lane, step; then x, y of every alive UAV as 64-bit floats) and with JSON texts of the types
-"welcome", "end" and "error".
+TAG is a random number of the client's choice. Strikes hit in flight, after the move of their step; "from" is the last
+step that the client has flown already and need not be told of. Both may be left out. The server answers with binary
+frames (four little-endian 32-bit numbers: tag, message number, lane, step; then x, y of every UAV that made the move
+as 64-bit floats) and with JSON texts of the types "welcome", "end" and "error".
 """
 
 from __future__ import annotations
@@ -26,18 +28,31 @@ from phygail.swarm.scenario import Scenario, scenario_from_json
 MOST_BYTES = 1_000_000  # of a message; a scenario of 1,000 UAVs has 40,000
 MOST_UAVS = 1_000
 MOST_METHODS = 4
+MOST_STRIKES = 200
+LATEST_STRIKE = 20_000  # step
+LEAST_ALIVE = 2
 LARGEST_TAG = 2**32 - 1
 _HEADER = struct.Struct("<4I")
 
 
 @dataclass(frozen=True)
+class Strike:
+    """UAVs (their numbers in the scenario) that are lost after the move of a step."""
+
+    step: int
+    ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Fly:
-    """Start a race."""
+    """Start a race; steps up to `begin` are flown but not told."""
 
     race: int
     scenario: Scenario
     methods: tuple[str, ...]
     safety: bool
+    strikes: tuple[Strike, ...] = ()
+    begin: int = 0
 
 
 @dataclass(frozen=True)
@@ -80,7 +95,10 @@ def parse_message(text: str, known: frozenset[str]) -> Fly | Resume | Stop:
         raise InputError("the message has no type that is known: fly, resume or stop")
     if not isinstance(content.get("safety"), bool):
         raise InputError("'safety' must be true or false")
-    return Fly(race, _scenario(content.get("scenario")), _methods(content.get("methods"), known), content["safety"])
+    scenario = _scenario(content.get("scenario"))
+    strikes = _strikes(content.get("strikes", []), scenario)
+    begin = _whole(content.get("from", 0), "from", LATEST_STRIKE)
+    return Fly(race, scenario, _methods(content.get("methods"), known), content["safety"], strikes, begin)
 
 
 def _scenario(entry: Any) -> Scenario:
@@ -88,6 +106,26 @@ def _scenario(entry: Any) -> Scenario:
     if isinstance(positions, list) and len(positions) > MOST_UAVS:
         raise InputError(f"{len(positions):,} UAVs: the server flies up to {MOST_UAVS:,}")
     return scenario_from_json(entry, "scenario")
+
+
+def _strikes(entries: Any, scenario: Scenario) -> tuple[Strike, ...]:
+    if not isinstance(entries, list) or len(entries) > MOST_STRIKES:
+        raise InputError(f"'strikes' must be a list of at most {MOST_STRIKES}")
+    strikes = tuple(_strike(entry, scenario) for entry in entries)
+    lost = {uav for strike in strikes for uav in strike.ids} - set(scenario.damaged.tolist())
+    left = len(scenario.alive) - len(lost)
+    if left < LEAST_ALIVE:
+        raise InputError(f"the strikes leave {left} UAVs: at least {LEAST_ALIVE} must stay alive")
+    return strikes
+
+
+def _strike(entry: Any, scenario: Scenario) -> Strike:
+    if not isinstance(entry, dict) or not isinstance(entry.get("ids"), list) or len(entry["ids"]) > scenario.uavs:
+        raise InputError("a strike must be an object with a step and a list of ids")
+    step = _whole(entry.get("step"), "step", LATEST_STRIKE)
+    if step == 0:
+        raise InputError("a strike at step 0 is part of the scenario: name its UAVs in 'damaged'")
+    return Strike(step, tuple(_whole(uav, "ids", scenario.uavs - 1) for uav in entry["ids"]))
 
 
 def _methods(names: Any, known: frozenset[str]) -> tuple[str, ...]:

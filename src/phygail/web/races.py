@@ -3,21 +3,145 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import multiprocessing
-from collections.abc import AsyncIterator
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
-from phygail.config import InputError
+import numpy as np
+
+from phygail.config import ONE_THREAD, InputError
+from phygail.methods.base import Method, load_methods, make_method
+from phygail.methods.controller import controller
+from phygail.sensing.views import Scope
+from phygail.swarm.simulator import Controller, SwarmState, initial_state, step
 from phygail.web.messages import Fly, frame_bytes
-from phygail.web.worker import Report, fly_race
+
+# What the worker sends: ("frame", lane, step, positions) or ("end", lane, steps, converged, flag).
+Report = tuple[str, int, int, np.ndarray] | tuple[str, int, int, bool, str]
 
 MOST_RACES = 8  # at once, of all clients
 MOST_PER_CLIENT = 2  # at once, of one connection
 GRACE_S = 60.0  # a race without a listener is ended after this
 
-_SPAWN = multiprocessing.get_context("spawn")  # forking a process that runs an event loop copies its locks
+
+@functools.cache
+def _workers() -> Any:
+    """Where workers come from: a process that has all methods loaded and nothing else, or fresh ones where none can be.
+
+    Forking the server itself would copy the locks of its event loop; a fresh process takes a second to load everything,
+    which is long after a click that strikes a planner's lane.
+    """
+    os.environ.update(ONE_THREAD | os.environ)  # workers inherit it
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    return context
+
+
+def fly_race(reports: Connection, order: Fly, plugins: tuple[Path, ...]) -> None:
+    """Fly all lanes side by side, the hindmost first, and report every step; runs in a process of its own."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's business: it ends its workers
+    try:
+        load_methods(plugins)
+        lanes = [Lane(number, name, order) for number, name in enumerate(order.methods)]
+        while flying := [lane for lane in lanes if not lane.over]:
+            min(flying, key=lambda lane: lane.step).advance(reports.send)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # nobody listens any more
+    finally:
+        reports.close()
+
+
+class Lane:
+    """One method in flight, struck as in the page (static/js/flight.js).
+
+    A strike that hits a swarm which is one network begins a new leg: until then everybody knew where everybody was, so
+    the roster is where they are now, and the method begins anew. A strike into a split swarm tells nobody anything:
+    roster and memory stay; only a method that knows everything plans anew. The lost lie at their spots of the roster.
+    """
+
+    def __init__(self, number: int, name: str, order: Fly) -> None:
+        self.number, self.name, self.order = number, name, order
+        self.state = initial_state(order.scenario)  # of the leg; its steps count from the beginning of the leg
+        self.begin = 0  # step at which the leg began
+        self.ids = order.scenario.alive  # (n,) int, numbers in the order of the rows
+        self.over = False
+        self._method: Method | None = None
+        self._command: Controller | None = None
+
+    @property
+    def step(self) -> int:
+        """Steps since the beginning of the race."""
+        return self.begin + self.state.step
+
+    @property
+    def resting(self) -> bool:
+        """One network, or out of time."""
+        return self.state.terminated or self.state.truncated
+
+    def advance(self, report: Callable[[Report], None]) -> None:
+        """One step; whatever a method raises ends its lane, not the race."""
+        try:
+            self._step(report)
+        except (BrokenPipeError, ConnectionResetError):
+            raise
+        except Exception as error:  # a method from a plugin may raise anything
+            self.over = True
+            report(("end", self.number, self.step, False, f"{type(error).__name__}: {error}"[:200]))
+
+    def _step(self, report: Callable[[Report], None]) -> None:
+        if not self._waits:
+            self.over = True
+            report(("end", self.number, self.step, self.state.terminated, self._method.flag if self._method else ""))
+            return
+        self.state = self._moved()
+        if self.step > self.order.begin:
+            report(("frame", self.number, self.step, self.state.positions))
+        self._lose({uav for strike in self.order.strikes if strike.step == self.step for uav in strike.ids})
+
+    @property
+    def _waits(self) -> bool:
+        """Whether anything is still to happen."""
+        return not self.resting or any(strike.step > self.step for strike in self.order.strikes)
+
+    def _moved(self) -> SwarmState:
+        if self.resting:  # until the next strike everybody hovers
+            return replace(self.state, velocities=np.zeros_like(self.state.velocities), step=self.state.step + 1)
+        if self._command is None:
+            self._method = self._method or make_method(self.name)
+            self._command = controller(self._method, self.state.scenario)
+        return step(self.state, self._command(self.state), safety=self.order.safety)
+
+    def _lose(self, struck: set[int]) -> None:
+        """Take the struck out of the swarm."""
+        gone = np.isin(self.ids, sorted(struck))
+        if not gone.any():
+            return
+        known, whole = self.state.scenario, self.state.terminated
+        budget = self.order.scenario.budget_steps
+        if whole:
+            told = replace(known, layout=self.state.positions, damaged=np.flatnonzero(gone), budget_steps=budget)
+            self.begin = self.step
+        else:
+            lost = np.union1d(known.damaged, known.alive[gone])
+            told = replace(known, damaged=lost, budget_steps=budget + self.state.step)
+        if whole or (self._method is not None and self._method.scope is Scope.GLOBAL):
+            self._method = None
+        self._command = None
+        self.ids = self.ids[~gone]
+        velocities = self.state.velocities[~gone]
+        self.state = SwarmState(
+            told, self.state.positions[~gone], np.zeros_like(velocities) if whole else velocities,
+            0 if whole else self.state.step,
+        )  # fmt: skip
 
 
 class LiveRace:
@@ -29,10 +153,10 @@ class LiveRace:
         self.over = False
         self.listeners = 0
         self._news = asyncio.Condition()
-        reports, theirs = _SPAWN.Pipe(duplex=False)
-        self._process = _SPAWN.Process(
+        reports, theirs = _workers().Pipe(duplex=False)
+        self._process = _workers().Process(
             target=fly_race,
-            args=(theirs, order.scenario, order.methods, order.safety, plugins),
+            args=(theirs, order, plugins),
             daemon=True,
             name=f"phygail-race-{order.race}",
         )

@@ -8,7 +8,8 @@ import html
 import json
 import secrets
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,18 +21,41 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from phygail.config import InputError
-from phygail.evaluation.roster import installed
+from phygail.config import InputError, Physics
+from phygail.experiments.experiment import drawn_scenario, is_drawn
+from phygail.experiments.rows import read_rows
+from phygail.files import read_json, read_text
 from phygail.methods import METHODS
-from phygail.web.build import PAGE
-from phygail.web.messages import MOST_BYTES, Fly, Resume, Stop, parse_message
-from phygail.web.names import PAGE_METHODS
+from phygail.methods.base import installed
+from phygail.swarm.scenario import Scenario, load_scenarios, scenario_to_json
+from phygail.web.build import PAGE, page_methods
+from phygail.web.messages import MOST_BYTES, MOST_UAVS, Fly, Resume, Stop, parse_message
 from phygail.web.races import Hub, LiveRace
-from phygail.web.runs import Runs
 
 COOKIE = "phygail-token"
 LOCAL = ("127.0.0.1", "localhost", "::1")
 REFUSED = 1008  # code of a websocket that is closed because of what the client is or does
+
+ROWS = "rows.csv"
+MOST_ROWS = 2_000  # of one run
+MOST_RUNS = 200
+SHOWN = (
+    "scenario",
+    "method",
+    "uavs",
+    "damaged",
+    "subnets",
+    "converged",
+    "steps",
+    "bound_steps",
+    "safety",
+    "variant",
+    "noise_m",
+    "delay_steps",
+    "bias_m",
+)
+TRAJECTORY = "t,uav,x,y,vx,vy"  # the first line of one
+MOST_FLIGHT_BYTES = 60_000_000
 
 
 @dataclass(frozen=True)
@@ -74,7 +98,7 @@ def make_app(settings: ServeSettings, grace_s: float | None = None) -> Starlette
     hub = Hub(settings.plugins)
     runs = Runs(settings.runs)
     offered = {name: METHODS.get(name).summary for name in METHODS if installed(METHODS.get(name))}
-    page = served_page({name: text for name, text in offered.items() if name not in PAGE_METHODS.values()}, runs)
+    page = served_page({name: text for name, text in offered.items() if name not in page_methods()}, runs)
     leaving: set[asyncio.Task[None]] = set()
 
     def show_page(request: Request) -> Response:
@@ -91,7 +115,8 @@ def make_app(settings: ServeSettings, grace_s: float | None = None) -> Starlette
     def show_run(request: Request) -> Response:
         _check(request, settings)
         try:
-            return JSONResponse(runs.find(request.path_params["name"], request.query_params.get("scenario")))
+            asked = request.query_params
+            return JSONResponse(runs.show(request.path_params["name"], asked.get("scenario"), asked.get("find", "")))
         except InputError as error:
             return PlainTextResponse(str(error), status_code=404)
 
@@ -125,7 +150,7 @@ def make_app(settings: ServeSettings, grace_s: float | None = None) -> Starlette
     routes = [
         Route("/", show_page),
         Route("/runs", list_runs),
-        Route("/runs/{name}", show_run),
+        Route("/runs/{name:path}", show_run),
         WebSocketRoute("/race", race),
     ]
     app = Starlette(routes=routes, lifespan=lifespan)
@@ -209,3 +234,92 @@ async def _tell(socket: WebSocket, race: LiveRace, have: int) -> None:
         await socket.send_json({"type": "welcome", "race": race.order.race, "methods": list(race.order.methods)})
         async for message in race.follow(have):
             await (socket.send_bytes(message) if isinstance(message, bytes) else socket.send_text(message))
+
+
+class Runs:
+    """The recorded runs below one folder, by name: rows of comparisons, and trajectories of flights.
+
+    A client names a run; it never names a path.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        if folder is not None and not folder.is_dir():
+            raise InputError(f"no folder {folder}: name one that holds results of phygail compare or trajectories")
+        self._folder = folder
+
+    def __bool__(self) -> bool:
+        return self._folder is not None
+
+    def _rows(self) -> dict[str, Path]:
+        """Files of rows by the name of their folder."""
+        return {self._name(file.parent): file for file in self._files(ROWS)[:MOST_RUNS]}
+
+    def _flights(self) -> dict[str, Path]:
+        """Trajectories by name."""
+        flights = (file for file in self._files("*.csv") if file.name != ROWS and _is_trajectory(file))
+        return {self._name(file): file for file in islice(flights, MOST_RUNS)}
+
+    def _files(self, pattern: str) -> list[Path]:
+        return [] if self._folder is None else sorted(self._folder.rglob(pattern))
+
+    def _name(self, path: Path) -> str:
+        assert self._folder is not None
+        name = path.relative_to(self._folder).as_posix()
+        return self._folder.resolve().name or ROWS if name == "." else name
+
+    def listing(self) -> dict[str, list[str]]:
+        """The names of all runs."""
+        return {"rows": list(self._rows()), "flights": list(self._flights())}
+
+    def show(self, name: str, scenario: str | None = None, find: str = "") -> dict[str, Any]:
+        """The rows of a run in which every word of `find` stands, the case of one of them, or a recorded flight."""
+        flight, file = self._flights().get(name), self._rows().get(name)
+        if flight is not None:
+            return recorded_flight(flight)
+        if file is None:
+            raise InputError(f"no run {name[:60]!r}: the page lists those that there are")
+        if scenario is not None:
+            return recorded_case(file.parent, scenario)
+        rows = read_rows(file)
+        words = find.split()
+        found = [row for row in rows if all(word in f"{row['scenario']} {row['method']}" for word in words)]
+        shown = [{key: row.get(key) for key in SHOWN} for row in found[:MOST_ROWS]]
+        return {"rows": shown, "found": len(found), "all": len(rows)}
+
+
+def _is_trajectory(file: Path) -> bool:
+    try:
+        with file.open(encoding="utf-8-sig") as lines:
+            return lines.readline(100).strip() == TRAJECTORY
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def recorded_flight(file: Path) -> dict[str, Any]:
+    """A trajectory, and the cases of the scenario files beside it: the page knows its own by where it begins."""
+    size = file.stat().st_size
+    if size > MOST_FLIGHT_BYTES:
+        raise InputError(f"{file.name} has {size / 1e6:.0f} MB: at most {MOST_FLIGHT_BYTES / 1e6:.0f} MB are shown")
+    return {"text": read_text(file), "scenarios": [scenario_to_json(case) for case in _cases_beside(file.parent)]}
+
+
+def recorded_case(folder: Path, name: str) -> dict[str, Any]:
+    """The case of a row: from a scenario file beside the rows, or drawn again by its id with the radio of the run."""
+    found = [case for case in _cases_beside(folder) if case.id == name]
+    if found:
+        return scenario_to_json(found[0])
+    if not is_drawn(name):
+        raise InputError(f"the case {name[:60]!r} was not drawn: put its scenario file beside {ROWS}")
+    record = folder / "run.json"
+    config = read_json(record)["config"] if record.is_file() else {}
+    radio = {key: config[key] for key in asdict(Physics()) if isinstance(config.get(key), int | float)}
+    return scenario_to_json(drawn_scenario(name, Physics(**radio)))
+
+
+def _cases_beside(folder: Path) -> list[Scenario]:
+    """The cases of all scenario files in a folder; other files are passed over."""
+    cases: list[Scenario] = []
+    for file in sorted(folder.glob("*.json"))[:MOST_RUNS]:
+        with contextlib.suppress(InputError):
+            cases += load_scenarios(file) if file.stat().st_size <= MOST_FLIGHT_BYTES else []
+    return [case for case in cases if case.uavs <= MOST_UAVS]

@@ -1,7 +1,8 @@
 // The state of the page and its clock.
 import { drawCase } from "./cases.js";
 import { Race } from "./race.js";
-import { DEFAULTS, readLink, writeLink } from "./link.js";
+import { DEFAULTS, MOST_LANES, readLink, writeLink } from "./link.js";
+import { METHODS } from "./methods/index.js";
 
 export const INTRO_STEPS = 12; // the whole swarm is shown this long before the strike
 const STEP_MS = 12; // of every frame, at most, for flying
@@ -37,15 +38,27 @@ export class App {
   }
 
   /** Fly a case from a file. */
-  setUpFile(world) {
+  setUpFile(world, settings = {}) {
     this.fromFile = true;
-    this.settings = { ...this.settings, hits: [] };
+    this.settings = { ...this.settings, hits: [], ...settings };
     this.begin(world, []);
+  }
+
+  /** Show a recorded flight: beside the lanes of its case where that is shown, alone where it is not. */
+  showRecording(name) {
+    const { world } = METHODS[name].recording;
+    this.playing = !this.calm;
+    if (world !== this.world) return this.setUpFile(world, { methods: [name] });
+    const others = this.settings.methods.filter((other) => other !== name);
+    this.setLanes([...others.slice(0, MOST_LANES - 1), name]);
+    this.rewind();
   }
 
   begin(world, hits) {
     this.world = world;
     this.race?.close();
+    const own = this.settings.methods.filter((name) => (METHODS[name].recording?.world ?? world) === world);
+    this.settings.methods = own.length ? own : [...DEFAULTS.methods]; // a recording belongs to its own case
     this.race = new Race(world, this.settings.methods, this.settings.safety, hits, this.server);
     this.rewind();
   }

@@ -1,5 +1,5 @@
 // Cases: who stands where and who is lost. Drawn from the page's own seeds; the same link gives the same case.
-import { Random, hypot } from "./numbers.js";
+import { Random, hypot, readLetters } from "./numbers.js";
 import { findLinks, nearPairs } from "./links.js";
 import { PHYSICS, budgetFor, farthestFrom, widthFor } from "./world.js";
 import { DATA } from "./data.js";
@@ -13,9 +13,9 @@ const DAMAGE_DRAWS = 200;
 
 /** Where layouts come from: name for links and files, and what a reader sees. */
 export const SOURCES = Object.freeze({
-  random: "random, as in the paper",
+  random: "random",
   ring: "ring",
-  clusters: "two clusters and a bridge",
+  clusters: "two clusters",
   "paper-20": "the paper's 20",
   "paper-50": "the paper's 50",
   "paper-100": "the paper's 100",
@@ -72,7 +72,7 @@ function makeLayout(source, n, random) {
   if (source === "ring") return ringLayout(n, random);
   if (source === "clusters") return clusterLayout(n, random);
   if (source in DATA.layouts) {
-    const layout = Float64Array.from(DATA.layouts[source]);
+    const letters = readLetters(DATA.layouts[source]), layout = Float64Array.from({ length: letters.length / 2 }, (_, k) => 64 * letters[2 * k] + letters[2 * k + 1]);
     const width = widthFor(layout.length / 2);
     return { layout, width, center: [width / 2, width / 2] };
   }

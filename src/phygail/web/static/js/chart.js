@@ -1,7 +1,6 @@
 // Subnets over time, one line per lane.
 import { BOUND } from "./methods/index.js";
 
-
 /** Draw the chart on a canvas of width x height CSS pixels. */
 export function drawChart(context, race, clock, width, height, palette, em = 15) {
   context.clearRect(0, 0, width, height);
@@ -13,7 +12,7 @@ export function drawChart(context, race, clock, width, height, palette, em = 15)
   const x = (step) => room.left + (step / steps) * (width - room.left - room.right);
   const y = (count) => room.top + (1 - Math.log(count) / Math.log(most)) * (height - room.top - room.bottom);
   drawAxes(context, { x, y, most, steps, width, height, palette, room, em, stepSeconds: race.world.physics.step_s });
-  if (race.bound.steps && !race.later) drawLimit(context, x(race.bound.steps), room.top, height - room.bottom, palette, em);
+  if (race.bound.steps && !race.later) drawLimit(context, x(race.bound.steps), room.top, height - room.bottom, width, palette, em);
   counts.forEach((line, place) => {
     const { color, dash } = palette.lane(place);
     context.strokeStyle = context.fillStyle = color;
@@ -45,7 +44,6 @@ export function drawChart(context, race, clock, width, height, palette, em = 15)
 }
 
 function drawAxes(context, { x, y, most, steps, width, height, palette, room, em, stepSeconds }) {
-  context.font = "12px system-ui, sans-serif";
   context.fillStyle = palette.soft;
   context.strokeStyle = palette.faint;
   context.lineWidth = 1;
@@ -63,7 +61,7 @@ function drawAxes(context, { x, y, most, steps, width, height, palette, room, em
 }
 
 /** The lower bound: no line can come down to one on its left. */
-function drawLimit(context, x, top, bottom, palette, em) {
+function drawLimit(context, x, top, bottom, width, palette, em) {
   context.strokeStyle = palette.strike;
   context.fillStyle = palette.strike;
   context.setLineDash([3, 3]);
@@ -72,6 +70,7 @@ function drawLimit(context, x, top, bottom, palette, em) {
   context.lineTo(x, bottom);
   context.stroke();
   context.setLineDash([]);
-  context.textAlign = "left";
-  context.fillText("bound", x + 0.3 * em, bottom - 0.4 * em);
+  const right = x + 0.3 * em + context.measureText("bound").width < width;
+  context.textAlign = right ? "left" : "right";
+  context.fillText("bound", x + (right ? 0.3 : -0.3) * em, bottom - 0.4 * em);
 }

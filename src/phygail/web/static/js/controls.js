@@ -1,11 +1,12 @@
 // The panel, the clock's buttons, keys, files: everything that one can press.
 import { SOURCES } from "./cases.js";
-import { CaseError, MOST_IN_FILE, readCase, writeScenario } from "./scenario_file.js";
+import { addRecording, isTrajectory, readTrajectory } from "./recording.js";
+import { CaseError, readCase, writeScenario } from "./scenario_file.js";
 import { MOST_LANES } from "./link.js";
 import { PRESETS, presetSettings } from "./presets.js";
 import { BOUND, METHODS } from "./methods/index.js";
-import { DATA } from "./data.js";
 
+const MOST_FILE_BYTES = 6e7;
 const byId = (id) => document.getElementById(id);
 
 /** Wire every control to the app. */
@@ -80,15 +81,6 @@ function wireClock(app) {
 
 function wireRace(app) {
   const box = byId("methods");
-  for (const [name, { title, note }] of Object.entries(METHODS)) {
-    const label = document.createElement("label");
-    label.className = "check";
-    label.innerHTML = `<input type="checkbox"><span><small></small></span>`;
-    label.querySelector("input").value = name;
-    label.querySelector("span").prepend(title);
-    label.querySelector("small").textContent = note;
-    box.append(label);
-  }
   box.addEventListener("change", () => {
     const chosen = [...box.querySelectorAll("input:checked")].map((input) => input.value);
     if (chosen.length > MOST_LANES) app.say(`Up to ${MOST_LANES} lanes: take one away first.`, true);
@@ -106,6 +98,28 @@ function wireRace(app) {
   for (const id of ["show-reach", "show-links", "show-trails"]) byId(id).addEventListener("change", () => app.changed());
 }
 
+/** A box to tick for every lane that the case can have: recordings belong to one case only. */
+function showChoices(app) {
+  const box = byId("methods"), boxes = [...box.querySelectorAll("input")], known = new Set(boxes.map((input) => input.value));
+  for (const name of Object.keys(METHODS)) if (!known.has(name)) boxes.push(addChoice(box, name));
+  for (const input of boxes) {
+    const { recording } = METHODS[input.value];
+    input.checked = app.settings.methods.includes(input.value);
+    input.closest("label").hidden = Boolean(recording) && recording.world !== app.world;
+  }
+}
+
+function addChoice(box, name) {
+  const label = document.createElement("label"), { title, note } = METHODS[name];
+  label.className = "check";
+  label.innerHTML = `<input type="checkbox"><span><small></small></span>`;
+  label.querySelector("input").value = name;
+  label.querySelector("span").prepend(title);
+  label.querySelector("small").textContent = note;
+  box.append(label);
+  return label.querySelector("input");
+}
+
 function wireShare(app) {
   byId("copy-link").addEventListener("click", () => {
     const link = app.link();
@@ -120,7 +134,7 @@ function wireShare(app) {
     app.say(`Saved as ${fileName(app)}.${laterNote(app)}`);
   });
   byId("copy-command").addEventListener("click", () => {
-    const names = app.settings.methods.filter((name) => name !== BOUND).map((name) => DATA.commands[name] ?? name);
+    const names = app.settings.methods.filter((name) => name !== BOUND && !METHODS[name].recording);
     const methods = names.length ? ` --methods ${names.join(",")}` : "";
     const command = `phygail recover --scenarios ${fileName(app)}${methods}${app.settings.safety ? " --safety on" : ""}`;
     copy(app, command, `Copied. Save the case beside it.${laterNote(app)}`, command);
@@ -153,8 +167,10 @@ function wireDrop(app) {
 /** Read a scenario file; whatever is wrong with it is one line, and the race goes on. */
 async function openFile(app, file) {
   try {
-    if (file.size > 2e7) throw new CaseError(`${file.name} has ${(file.size / 1e6).toFixed(0)} MB: a scenario of ${MOST_IN_FILE} UAVs needs less than 1`);
-    const { world, count } = readCase(file.name, await file.text());
+    if (file.size > MOST_FILE_BYTES) throw new CaseError(`it has ${(file.size / 1e6).toFixed(0)} MB: at most ${MOST_FILE_BYTES / 1e6} MB are read`);
+    const text = await file.text();
+    if (isTrajectory(text)) return openRecording(app, file.name, text, app.world ? [app.world] : []);
+    const { world, count } = readCase(file.name, text);
     app.playing = !app.calm;
     app.setUpFile(world);
     app.say(`${world.id}: ${world.layout.length / 2} UAVs from ${file.name}.${count > 1 ? ` The first of ${count} cases.` : ""}`);
@@ -162,6 +178,14 @@ async function openFile(app, file) {
     if (!(error instanceof CaseError)) throw error;
     app.say(`${file.name}: ${error.message}`, true);
   }
+}
+
+/** Show a recorded flight; `worlds` are the cases that it may belong to. */
+export function openRecording(app, file, text, worlds) {
+  const name = addRecording(file, readTrajectory(text), worlds), { world, frames } = METHODS[name].recording;
+  app.showRecording(name);
+  const unknown = world.bare ? " Who was lost is not in this file: open its scenario file first to see them." : "";
+  app.say(`${file}: recorded flight of ${frames[0].ids.length} UAVs, ${frames.length - 1} steps.${unknown}`);
 }
 
 function lostAtStart(app) {
@@ -211,7 +235,7 @@ export function showControls(app) {
   byId("lost-out").textContent = `${Math.round(100 * lost)} %`;
   byId("lost").disabled = app.fromFile;
   if (document.activeElement !== byId("seed")) byId("seed").value = settings.seed;
-  for (const input of byId("methods").querySelectorAll("input")) input.checked = settings.methods.includes(input.value);
+  showChoices(app);
   byId("safety").checked = settings.safety;
   byId("speed").value = String(settings.speed);
   byId("range-out").textContent = Number(world.physics.range_m.toPrecision(4));

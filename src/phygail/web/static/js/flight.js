@@ -3,11 +3,14 @@ import { hypot } from "./numbers.js";
 import { findLinks, subnetSizes } from "./links.js";
 import { stepWorld } from "./world.js";
 
+/** The rule of flights that are flown elsewhere: nobody moves by itself. */
+export const still = { start: () => ({}), act: (view) => new Float64Array(view.positions.length) };
+
 const SNAPSHOT_EVERY = 16; // steps between two copies of a method's memory
 
 /**
  * A frame is the swarm at one step:
- *   ids: UAV numbers of the alive; positions: flat, m; leg: what the methods were told; links: the radio network;
+ *   ids: UAV numbers of the alive; positions: flat, m; velocities: flat, m/s, executed in the step before; leg: what the methods were told; links: the radio network;
  *   contacts, distance: events and meters so far, over all UAVs; struck: UAVs lost at this very step, before: the frame
  *   before they were.
  * A leg begins with the case, and again when a strike hits a swarm that is one network: then everybody knows where
@@ -59,13 +62,24 @@ export class Flight {
     const now = this.last, step = this.step;
     if (this.done) return;
     if (this.resting(now, step)) {
-      this.frames.push({ ...now, struck: [], before: undefined }); // one network, waiting for a strike that the link holds
+      this.frames.push({ ...now, velocities: new Float64Array(now.positions.length), struck: [], before: undefined }); // one network, waiting for a strike that the link holds
     } else {
       if (step % SNAPSHOT_EVERY === 0) this.snapshots.set(step, structuredClone(this.memory));
       const commands = this.rule.act(this.viewOf(now, step), this.memory);
       this.frames.push(this.moved(now, commands));
     }
     this.applyStrikes();
+  }
+
+  /** One more step that was flown elsewhere: where everybody of `now` is after it. */
+  follow(positions, now = this.last) {
+    const links = findLinks(positions, this.world.physics);
+    const contacts = now.contacts + newContacts(now.links.contacts, links.contacts);
+    let { distance } = now;
+    for (let k = 0; k < positions.length; k += 2) {
+      distance += hypot(positions[k] - now.positions[k], positions[k + 1] - now.positions[k + 1]);
+    }
+    this.frames.push({ ids: now.ids, positions, leg: now.leg, links, contacts, distance, struck: [] });
   }
 
   /** A strike at step t: what was flown later is forgotten. */
@@ -112,6 +126,7 @@ export class Flight {
       ? { begin: step, since: step, ids: now.ids, roster: now.positions, origin: null }
       : { ...now.leg, since: step };
     const next = { ...this.frame(leg, alive, now.positions, now.ids), contacts: now.contacts, distance: now.distance, struck, before: now };
+    if (!whole && now.velocities) next.velocities = rowsOf(now.velocities, now.ids, new Set(alive)); // a new leg begins at rest
     if (whole) this.memory = this.rule.start();
     leg.origin = originOf(next);
     this.frames[step] = next;
@@ -123,13 +138,8 @@ export class Flight {
 
   /** The frame of `alive` (UAV numbers), whose positions stand in `points` (flat) in the order of `ids`. */
   frame(leg, alive, points, ids) {
-    const kept = new Set(alive), positions = new Float64Array(2 * alive.length);
-    let row = 0;
-    ids.forEach((id, i) => {
-      if (kept.has(id)) positions.set([points[2 * i], points[2 * i + 1]], 2 * row++);
-    });
-    const links = findLinks(positions, this.world.physics);
-    return { ids: alive, positions, leg, links, contacts: 0, distance: 0, struck: [] };
+    const positions = rowsOf(points, ids, new Set(alive)), links = findLinks(positions, this.world.physics);
+    return { ids: alive, positions, velocities: new Float64Array(positions.length), leg, links, contacts: 0, distance: 0, struck: [] };
   }
 
   moved(now, commands) {
@@ -139,7 +149,7 @@ export class Flight {
     const contacts = now.contacts + newContacts(now.links.contacts, links.contacts);
     let { distance } = now;
     for (let k = 0; k < velocities.length; k += 2) distance += hypot(velocities[k], velocities[k + 1]) * physics.step_s;
-    return { ids: now.ids, positions, leg: now.leg, links, contacts, distance, struck: [] };
+    return { ids: now.ids, positions, velocities, leg: now.leg, links, contacts, distance, struck: [] };
   }
 
   /** What a method may know; rows of the roster are those of the leg. */
@@ -154,13 +164,24 @@ export class Flight {
       roster: leg.roster,
       members: Int32Array.from(frame.ids, (id) => place.get(id)),
       positions: frame.positions,
+      velocities: frame.velocities,
       ...links,
     };
   }
 }
 
+/** The vectors (flat, in the order of `ids`) of those in `kept`. */
+function rowsOf(vectors, ids, kept) {
+  const out = new Float64Array(2 * kept.size);
+  let row = 0;
+  ids.forEach((id, i) => {
+    if (kept.has(id)) out.set([vectors[2 * i], vectors[2 * i + 1]], 2 * row++);
+  });
+  return out;
+}
+
 /** How many pairs of `after` (flat) were not in contact in `before`. */
-export function newContacts(before, after) {
+function newContacts(before, after) {
   const touching = new Set();
   for (let k = 0; k < before.length; k += 2) touching.add(before[k] * 1e4 + before[k + 1]);
   let count = 0;

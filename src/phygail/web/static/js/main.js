@@ -91,6 +91,12 @@ function showFigures() {
 }
 
 dark.addEventListener("change", showTheme);
+// A document that embeds the page may say how it looks; nothing else is taken from outside.
+addEventListener("message", ({ data }) => {
+  if (data?.theme !== "light" && data?.theme !== "dark") return;
+  chosenTheme = data.theme;
+  showTheme();
+});
 addEventListener("resize", () => (dirty = true));
 addEventListener("hashchange", () => {
   if (location.hash.slice(1) !== app.link()) app.openLink(location.hash);

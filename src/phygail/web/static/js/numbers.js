@@ -1,6 +1,12 @@
 // Numbers that come out as in Python, bit for bit.
 
 const TINY = 2 ** -54;
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-"; // 0 to 63
+
+/** The numbers from 0 to 63 that the letters of a text stand for. */
+export function readLetters(text) {
+  return Uint8Array.from(text, (letter) => LETTERS.indexOf(letter));
+}
 
 /**
  * Length of (x, y) as glibc's hypot gives it, and with it numpy's: a square root with one correction.

@@ -1,6 +1,7 @@
 // Several methods on one case and one clock.
 import { checkStrike } from "./cases.js";
 import { Flight } from "./flight.js";
+import { RecordedFlight } from "./recording.js";
 import { RemoteFlight } from "./remote.js";
 import { lowerBound } from "./tree.js";
 import { BOUND, METHODS } from "./methods/index.js";
@@ -22,19 +23,20 @@ export class Race {
     const gone = this.lanes.filter((lane) => lane.flight.remote && !names.includes(lane.name));
     this.lanes = names.map((name) => old.get(name) ?? { name, flight: this.start(name) });
     gone.forEach((lane) => this.server.drop(lane.flight));
-    this.server?.fly(this.lanes.filter((lane) => lane.flight.remote && !lane.flight.ended && !old.has(lane.name)).map((lane) => lane.flight));
+    this.server?.fly(this.lanes.filter((lane) => lane.flight.remote && !old.has(lane.name)).map((lane) => lane.flight));
     this.bound = lowerBound(this.firstFrame().positions, this.world.physics);
   }
 
   start(name) {
-    const { rule, remote } = METHODS[name];
+    const { rule, remote, recording } = METHODS[name];
+    if (recording) return new RecordedFlight(recording);
     if (remote) return new RemoteFlight(this.world, name, this.safety, this.events);
     return rule ? new Flight(this.world, rule, this.safety, this.events) : new BoundLane(this);
   }
 
   /** The swarm right after the strikes at t = 0: the same in every lane. */
   firstFrame() {
-    const flown = this.lanes.find((lane) => lane.flight instanceof Flight);
+    const flown = this.lanes.find(({ flight }) => flight instanceof Flight && !flight.recorded);
     return (flown?.flight ?? this.still ?? (this.still = this.start(Object.keys(METHODS)[0]))).frames[0];
   }
 

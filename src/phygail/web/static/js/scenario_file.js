@@ -6,7 +6,7 @@ export const MOST_IN_FILE = 1000; // UAVs that the page flies from a file
 const LARGEST_COORDINATE_M = 1e7;
 const SMALLEST_QUANTITY = 1e-6;
 const MOST_BYTES = 5e6;
-const KEYS = ["id", "positions", "damaged", "width", "center", "range_m", "speed_mps", "step_s", "contact_m", "budget_steps"];
+const KEYS = ["id", "positions", "damaged", "width", "center", "range_m", "speed_mps", "step_s", "contact_m", "budget_steps", "seed"];
 
 /** What is wrong with a user's file, in one line. */
 export class CaseError extends Error {}
@@ -19,6 +19,7 @@ export function writeScenario(world, damaged) {
   const entry = { id: world.id, width: world.width, center: [...world.center], positions: points, damaged: [...damaged] };
   if (world.boxed) delete entry.width; // it came without a map: readers take the bounding box again
   Object.assign(entry, { range_m, speed_mps, step_s, contact_m, budget_steps: world.budget });
+  if (world.seed !== undefined) entry.seed = world.seed; // it came with one: planners draw as they would have
   return `{"scenarios": [\n${JSON.stringify(entry)}\n]}\n`;
 }
 
@@ -62,7 +63,9 @@ function checkEntry(entry) {
   const damaged = checkDamaged(entry.damaged, layout.length / 2);
   const budget = entry.budget_steps ?? budgetFor(width, physics, farthestFrom(center, withoutRows(layout, damaged)));
   if (!Number.isInteger(budget) || budget < 1) throw new CaseError(`budget_steps ${shown(budget)}: give a whole number, at least 1`);
-  return { id: entry.id.slice(0, 80), layout, width, center, boxed, physics: Object.freeze(physics), budget, damaged };
+  const seed = entry.seed;
+  if (seed !== undefined && (!Number.isSafeInteger(seed) || seed < 0)) throw new CaseError(`seed ${shown(seed)}: give a whole number, at least 0`);
+  return { id: entry.id.slice(0, 80), layout, width, center, boxed, physics: Object.freeze(physics), budget, damaged, seed };
 }
 
 function checkPositions(positions) {

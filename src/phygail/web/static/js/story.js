@@ -26,6 +26,7 @@ export function tellStory(race, clock, intact) {
 
 function tellStrike(frame, n) {
   const lost = n - frame.ids.length;
+  if (!lost) return `${n} UAVs, ${frame.links.count} subnets that cannot hear each other.`;
   return `Strike: ${lost} UAVs lost. The ${frame.ids.length} left are ${frame.links.count} subnets that cannot hear each other.`;
 }
 

@@ -1,4 +1,4 @@
-// The minimum spanning tree and the lower bound that it gives (swarm/tree.py, swarm/bounds.py).
+// The minimum spanning tree and the lower bound that it gives (swarm/tree.py).
 import { hypot } from "./numbers.js";
 import { LINK_TOLERANCE_M } from "./links.js";
 

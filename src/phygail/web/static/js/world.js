@@ -1,4 +1,4 @@
-// The world: radio and vehicle, the map, and the one step that every method flies through (swarm/dynamics.py).
+// The world: radio and vehicle, the map, and the one step that every method flies through (swarm/simulator.py).
 import { hypot } from "./numbers.js";
 import { filterVelocities } from "./safety.js";
 

@@ -1,4 +1,4 @@
-// Keeping one's links while flying apart (methods/links.py).
+// Keeping one's links while flying apart (methods/steering.py).
 import { hypot } from "../numbers.js";
 import { findRoot } from "../links.js";
 import { strideOf } from "../world.js";

@@ -1,0 +1,254 @@
+"""Numbers that documents quote, each worked out from rows on disk: `<!--NAME:ARGUMENTS-->TEXT<!--/-->`.
+
+`results/update_readme.py` writes TEXT, a test compares. Sizes are "100", "100+200" or "all"; a draw is 1 or 2, the
+scenarios of the headline drawn with seed 0 or seed 2.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+from phygail.benchmark import load_cases
+from phygail.experiments.catalog import EXPERIMENTS
+from phygail.experiments.paper_tables import mean_ranks
+from phygail.experiments.propositions import RADIO, read_measures
+from phygail.experiments.rows import read_rows, rows_table
+from phygail.experiments.statistics import (
+    Evidence,
+    common_cases,
+    compare_paired,
+    load_evidence,
+    sensed_column,
+    split_cases,
+    summarize,
+    weighed,
+    weighed_mean,
+)
+from phygail.files import read_json
+
+RESULTS = Path(__file__).parent
+DRAWS = {
+    "1": ("heuristics-safety", "policies", "policy-paper"),
+    "2": ("seed-2-rules", "seed-2-convex", "seed-2-convex-500", "seed-2-taught"),
+}
+SEEDED = "-seed-"  # between the name of an experiment and the seed of another draw
+FACTS: dict[str, Callable[..., str]] = {}
+
+
+def fact(function: Callable[..., str]) -> Callable[..., str]:
+    """Make a function known by its name."""
+    FACTS[function.__name__] = function
+    return function
+
+
+def experiment_of(folder: str) -> str:
+    """The experiment that made a folder of results: noise for noise-seed-2."""
+    return folder.split(SEEDED)[0]
+
+
+@functools.cache
+def draw(number: str) -> pl.DataFrame:
+    """The rows of the headline, one draw."""
+    found = [RESULTS / name / "rows.csv" for name in DRAWS[number]]
+    return rows_table([row for path in found if path.exists() for row in read_rows(path)])
+
+
+@functools.cache
+def evidence(folder: str) -> Evidence:
+    """What an experiment flew."""
+    return load_evidence(EXPERIMENTS.get(experiment_of(folder)), RESULTS / folder)
+
+
+def _of_size(rows: pl.DataFrame, sizes: str) -> pl.DataFrame:
+    return rows if sizes == "all" else rows.filter(pl.col("uavs").is_in([int(n) for n in sizes.split("+")]))
+
+
+def interval_text(ratio: float, low: float, high: float) -> str:
+    """A ratio with its 95 % interval; alone where a setting has a single case."""
+    return f"{ratio:.2f}" if math.isnan(low) else f"{ratio:.2f} ({low:.2f} to {high:.2f})"
+
+
+@fact
+def paired(number: str, method: str, other: str, sizes: str = "all") -> str:
+    """Steps of a method over another's on the same cases of a draw, with the paired 95 % interval."""
+    return interval_text(*compare_paired(_of_size(draw(number), sizes), method, other)[0])
+
+
+@fact
+def in_experiment(folder: str, method: str, other: str, sizes: str = "all") -> str:
+    """The same on the cases of an experiment that both methods flew."""
+    return interval_text(*compare_paired(_of_size(evidence(folder).rows, sizes), method, other)[0])
+
+
+@fact
+def mean(number: str, method: str, column: str, sizes: str = "all", form: str = ".0f") -> str:
+    """Mean of a column of the summary of a draw."""
+    summary = summarize(_of_size(draw(number), sizes)).filter(pl.col("method") == method)
+    return format(summary[column][0], form)
+
+
+@fact
+def flagged(number: str, method: str, flag: str = "late-phase") -> str:
+    """How many flights of a draw carry a flag."""
+    mine = draw(number).filter(pl.col("method") == method)
+    return f"{mine.filter(pl.col('flag').str.contains(flag, literal=True)).height:,}"
+
+
+@functools.cache
+def _all_flights() -> pl.DataFrame:
+    """Every flight under results/ by what makes it one: case, method, settings; trained variants are left out."""
+    columns = [
+        "scenario",
+        "method",
+        "safety",
+        "noise_m",
+        "delay_steps",
+        "bias_m",
+        "converged",
+        "subnets",
+        "uavs",
+        "variant",
+    ]
+    parts = [
+        rows_table(read_rows(path)).select(columns)
+        for path in sorted(RESULTS.rglob("rows.csv"))
+        if not any(name in path.parts for name in ("ablation", "sensitivity", "case-study", "inertia", "worlds"))
+    ]
+    flown = pl.concat(parts).filter((pl.col("subnets") > 1) & (pl.col("variant") == ""))
+    return flown.unique([name for name in columns if name != "converged"])
+
+
+@fact
+def flights(method: str) -> str:
+    """Distinct flights of a method under results/."""
+    return f"{_all_flights().filter(pl.col('method') == method).height:,}"
+
+
+@fact
+def failures(method: str) -> str:
+    """Those of them that did not reconnect."""
+    mine = _all_flights().filter(pl.col("method") == method)
+    return f"{mine.height - int(mine['converged'].sum()):,}"
+
+
+@fact
+def rank(method: str, folder: str = "overall") -> str:
+    """Rank among the paper's eight methods, by the paper's rule, over the cases that all methods flew."""
+    return f"{_eight(folder)[method]:.2f}"
+
+
+@fact
+def place(method: str, folder: str = "overall") -> str:
+    """Its place among the eight."""
+    ranks = _eight(folder)
+    return str(sorted(ranks, key=lambda name: ranks[name]).index(method) + 1)
+
+
+@functools.cache
+def _eight(folder: str) -> dict[str, float]:
+    shown = evidence(folder)
+    rows = common_cases(shown.rows.filter(pl.col("uavs").is_in([100, 200, 500])))
+    return mean_ranks(rows.filter(pl.col("method").is_in(list(shown.experiment.published))))
+
+
+@fact
+def seconds(folder: str, method: str, level: str = "0", sizes: str = "all", form: str = ".1f") -> str:
+    """Mean recovery time of an experiment, settings weighed alike, at a level of noise (m) or delay (steps)."""
+    return format(_seconds(folder, method, float(level), sizes), form)
+
+
+@fact
+def loss(folder: str, method: str, level: str, sizes: str = "all") -> str:
+    """How much longer it takes at a level of noise or delay than without, in percent."""
+    ratio = _seconds(folder, method, float(level), sizes) / _seconds(folder, method, 0.0, sizes)
+    return f"{100 * (ratio - 1):+.0f} %"
+
+
+def _seconds(folder: str, method: str, level: float, sizes: str) -> float:
+    shown = evidence(folder)
+    rows = _of_size(shown.rows.filter(pl.col("method") == method), sizes)
+    if folder.startswith(("noise", "delay")):
+        rows = rows.filter(pl.col(sensed_column(shown)[0]) == level)
+    else:
+        rows = rows.filter(pl.col("uavs").is_in([100, 200, 500])) if sizes == "all" else rows
+    return float(weighed(rows).select(weighed_mean("time_s")).item())
+
+
+@fact
+def failed(folder: str, method: str) -> str:
+    """How many of the flights of an experiment did not reconnect: "21 of 3,370"."""
+    mine = evidence(folder).rows.filter(pl.col("method") == method)
+    return f"{mine.height - int(mine['converged'].sum()):,} of {mine.height:,}"
+
+
+@fact
+def over(folder: str, method: str, sizes: str) -> str:
+    """Sum of steps over sum of bounds of an experiment."""
+    rows = _of_size(evidence(folder).rows.filter(pl.col("method") == method), sizes)
+    mine = weighed(rows.filter(pl.col("bound_steps") > 0))
+    return f"{(mine['steps'] * mine['weight']).sum() / (mine['bound_steps'] * mine['weight']).sum():.2f}"
+
+
+@fact
+def radio(method: str, uavs: str, quantity: str = "bytes", column: str = "bound") -> str:
+    """Bytes or rounds per UAV and second by radio; "bound" is when the network is one again."""
+    rows = read_measures(RESULTS / "propositions" / RADIO)
+    mine = [row[column] for row in rows if row["uavs"] == int(uavs) and row["quantity"] == f"{quantity} {method}"]
+    return f"{sum(mine) / len(mine):,.0f}"
+
+
+@fact
+def cases(what: str) -> str:
+    """Number of cases of the benchmark, or distinct ones of a draw."""
+    return f"{len(load_cases()) if what == 'benchmark' else split_cases(draw(what))['scenario'].n_unique():,}"
+
+
+@fact
+def single(method: str, column: str, failures_: str = "1", form: str = ".1f") -> str:
+    """Mean of a column of the experiment single-failure with so many failures."""
+    rows = evidence("single-failure").rows.filter((pl.col("method") == method) & (pl.col("damaged") == int(failures_)))
+    flown = rows.with_columns(total_m=pl.col("distance_m_per_uav") * pl.col("alive"))
+    return format(flown[column].mean(), form)
+
+
+@fact
+def weights(method: str, key: str) -> str:
+    """An entry of a policy's JSON, by its path with dots."""
+    value = read_json(RESULTS.parent / "src" / "phygail" / "weights" / f"{method}.json")
+    for part in key.split("."):
+        value = value[part]
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@functools.cache
+def _inertia() -> pl.DataFrame:
+    return pl.read_csv(RESULTS / "inertia" / "vehicles.csv", schema_overrides={"acceleration_mps2": pl.Float64})
+
+
+@fact
+def inertia(column: str, method: str, acceleration: str) -> str:
+    """Closest approach (m) or torn subnets of the flights with inertia (benchmarks/inertia.py)."""
+    rows = _inertia().filter((pl.col("method") == method) & (pl.col("acceleration_mps2") == float(acceleration)))
+    return f"{rows['closest_m'].min():.2f}" if column == "closest_m" else str(rows["tears"].sum())
+
+
+@fact
+def wins(number: str, method: str, other: str) -> str:
+    """In how many settings of a draw a method needs fewer steps than another: "18 of 30"."""
+    rows = split_cases(draw(number)).filter(pl.col("method").is_in([method, other]))
+    sums = rows.group_by("uavs", "damage", "method").agg(pl.col("steps").sum()).pivot("method", values="steps")
+    whole = sums.drop_nulls()
+    return f"{whole.filter(pl.col(method) < pl.col(other)).height} of {whole.height}"
+
+
+@fact
+def at_damage(number: str, method: str, other: str, low: str, high: str) -> str:
+    """`paired` over the settings of a draw with damage from low to high."""
+    rows = split_cases(draw(number)).filter(pl.col("damage").is_between(float(low), float(high)))
+    return interval_text(*compare_paired(rows.drop("damage", "rank"), method, other)[0])

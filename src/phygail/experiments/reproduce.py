@@ -1,0 +1,205 @@
+"""Do what an experiment needs (fly, measure, train), resumable at any moment, and report it from rows on disk alone."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from phygail.config import InputError
+from phygail.experiments.catalog import EXPERIMENTS
+from phygail.experiments.experiment import SEED, Experiment, Leg, Scale, scaled
+from phygail.experiments.failure_report import draw_failures, failures, failures_by_size
+from phygail.experiments.figures import (
+    draw_curves,
+    draw_learning,
+    draw_neighbors,
+    draw_over_bound,
+    draw_sensing,
+    draw_worlds,
+)
+from phygail.experiments.paper_tables import TABLES, case_study, learning, variants, verdicts
+from phygail.experiments.propositions import (
+    COST,
+    MEASURES,
+    RADIO,
+    measure,
+    measure_all,
+    measure_radio,
+    paper_actor,
+    propositions,
+    save_cost,
+    terminal_reward,
+)
+from phygail.experiments.runner import Flying, fly_leg
+from phygail.experiments.statistics import NOTES, Evidence, load_evidence, read_notes
+from phygail.experiments.trained import Budget, run_trained
+from phygail.files import make_folder, write_text
+from phygail.methods import METHODS
+from phygail.methods.base import load_methods, why_not
+from phygail.registry import Registry
+
+REPORT = "tables.md"
+
+log = logging.getLogger("phygail")
+
+
+TABLES.add("propositions", propositions)
+TABLES.add("variants", variants)
+TABLES.add("verdicts", verdicts)
+TABLES.add("learning", learning)
+TABLES.add("case-study", case_study)
+TABLES.add("terminal-reward", terminal_reward)
+
+TABLES.add("failures", failures)
+TABLES.add("failures-by-size", failures_by_size)
+
+FIGURES: Registry[Callable[[Evidence, Path], None]] = Registry("figure")
+FIGURES.add("curves", lambda evidence, path: draw_curves(evidence.rows, path))
+FIGURES.add("over-bound", lambda evidence, path: draw_over_bound(evidence.rows, path))
+FIGURES.add("sensing", draw_sensing)
+FIGURES.add("worlds", draw_worlds)
+FIGURES.add("learning", draw_learning)
+FIGURES.add("neighbors", draw_neighbors)
+FIGURES.add("failures", draw_failures)
+
+
+def flights_folder(experiment: Experiment, out: Path) -> Path:
+    """The folder of the rows: `out`, or the one beside it of the experiment whose rows are read."""
+    return out.parent / experiment.flights_of if experiment.flights_of else out
+
+
+def report_text(experiment: Experiment, out: Path) -> str:
+    """tables.md of the rows that stand on disk."""
+    return _text(load_evidence(experiment, flights_folder(experiment, out)))
+
+
+def write_report(experiment: Experiment, out: Path) -> Evidence:
+    """Write tables.md and the figures; gives what they were made from."""
+    evidence = load_evidence(experiment, flights_folder(experiment, out))
+    write_text(out / REPORT, _text(evidence))
+    for name in experiment.figures:
+        FIGURES.get(name)(evidence, out / f"{name}.png")
+    return evidence
+
+
+def _text(evidence: Evidence) -> str:
+    tables = [TABLES.get(name)(evidence) for name in evidence.experiment.tables]
+    return "\n".join([heading(evidence.experiment, evidence.runs, evidence.version), *tables, closing(evidence)])
+
+
+def heading(experiment: Experiment, runs: Iterable[dict[str, Any]], version: str) -> str:
+    """Title, question, and how the rows were made: commands, version, machine."""
+    runs = list(runs)
+    commands = dict.fromkeys(run["command"] for run in runs if run.get("command"))
+    machines = dict.fromkeys(_machine(run["machine"]) for run in runs if "machine" in run)
+    loads = [run["machine"]["load"] for run in runs if run.get("machine", {}).get("load") is not None]
+    busy = f"; load at the start of its runs {min(loads):g} to {max(loads):g}" if loads else ""
+    lines = [f"# {experiment.title}\n", f"{experiment.question}\n", *(f"    {command}" for command in commands)]
+    return "\n".join([*lines, "", f"phygail {version} on {' and '.join(machines) or 'an unknown machine'}{busy}.\n"])
+
+
+def _machine(about: dict[str, Any]) -> str:
+    return f"{about['processor']}, {about['cores']} cores, {about['system']}, Python {about['python']}"
+
+
+def closing(evidence: Evidence) -> str:
+    """What was skipped, left out or failed, and what a reader must know to compare."""
+    lines = [*evidence.notes, *evidence.experiment.remarks]
+    return "\n".join(["## Notes\n", *(f"- {line.rstrip('.')}." for line in lines)]) + "\n"
+
+
+def run_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying, budget: Budget | None = None) -> None:
+    """Do all that an experiment needs and `out` does not hold yet; draws of another seed are refused, not mixed in."""
+    check_seed(flights_folder(experiment, out), scale.seed)
+    if experiment.variants:
+        load_methods(how.plugins)
+        run_trained(experiment, out, scale, budget or Budget(), how)
+        return
+    fly_experiment(experiment, out, scale, how)
+    if experiment.measured:
+        measure_experiment(experiment, out, scale, how)
+
+
+def check_seed(folder: Path, seed: int) -> None:
+    """Refuse a folder whose scenarios were drawn with another seed; its notes say which, from 0 on none."""
+    known = read_notes(folder)
+    flown = (folder / NOTES).exists() or any(folder.glob("*/run.json"))
+    before = known.get("seed", SEED)
+    if flown and before != seed:
+        raise InputError(
+            f"{folder} holds another run (seed was {before}, now {seed}): choose another folder or give --seed {before}"
+        )
+
+
+def measure_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying) -> None:
+    """Measure perception graphs; without torch everything but the pseudo-force."""
+    actor, weights = paper_actor() if importlib.util.find_spec("torch") else (None, "no")
+    if actor is None:
+        log.warning("the pseudo-force is left out: it needs pip install 'phygail[learn]'")
+    else:
+        save_cost(out / COST, actor, weights)
+    sizes = experiment.measured if scale.uavs is None else [n for n in experiment.measured if n in scale.uavs]
+    cases = experiment.measured_cases if scale.cases is None else min(scale.cases, experiment.measured_cases)
+    measure_all(out / MEASURES, sizes, cases, scale.seed, partial(measure, actor=actor), how.tell)
+    measure_all(out / RADIO, sizes, cases, scale.seed, measure_radio, how.tell)
+
+
+def fly_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying) -> list[str]:
+    """Fly what `out` does not hold yet; gives the names of methods that flew.
+
+    Methods that are declared but not in this version are named and left out; one that the user names must exist.
+    """
+    load_methods(how.plugins)
+    for name in scale.methods or ():
+        METHODS.get(name)
+    chosen, left_out = _available(scaled(experiment, scale))
+    if not chosen.legs:
+        raise InputError(f"nothing of {experiment.name} is left to fly: choose other --uavs, --damage or --methods")
+    folder = make_folder(flights_folder(experiment, out))
+    notes = read_notes(folder)
+    notes["left_out"] |= left_out
+    notes["seed"] = scale.seed
+    for leg in chosen.legs:
+        notes["settings"] |= fly_leg(leg, folder / leg.name, how, siblings=same_flights(experiment, leg, folder))
+        write_text(folder / NOTES, json.dumps(notes, indent=1) + "\n")
+    return list(chosen.methods)
+
+
+def same_flights(experiment: Experiment, leg: Leg, folder: Path) -> list[Path]:
+    """Where other experiments keep flights with the settings of a leg, if all stand side by side under their names.
+
+    None where times are measured, and none for a folder of another name: its user wants to fly.
+    """
+    if leg.alone or folder.name != experiment.name:
+        return []
+    return [
+        folder.parent / other.name / theirs.name
+        for other in (EXPERIMENTS.get(name) for name in EXPERIMENTS)
+        if other.name != experiment.name and not other.variants and not other.flights_of
+        for theirs in other.legs
+        if _settings(theirs) == _settings(leg)
+    ]
+
+
+def _settings(leg: Leg) -> tuple[Any, ...]:
+    """What decides the rows of a leg beside its scenarios."""
+    return leg.source, leg.safety, leg.sensing, leg.world
+
+
+def _available(experiment: Experiment) -> tuple[Experiment, dict[str, str]]:
+    """The experiment without the methods that cannot fly here, and why they cannot."""
+    missing = {name: why for name in experiment.methods if (why := why_not(name))}
+    for name, why in missing.items():
+        log.warning("%s is left out of %s: %s", name, experiment.name, why)
+    legs = tuple(replace(leg, methods=_without(leg.methods, missing)) for leg in experiment.legs)
+    return replace(experiment, legs=tuple(leg for leg in legs if leg.methods)), missing
+
+
+def _without(methods: Sequence[str], missing: dict[str, str]) -> tuple[str, ...]:
+    return tuple(name for name in methods if name not in missing)

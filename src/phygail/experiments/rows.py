@@ -1,0 +1,206 @@
+"""One raw row per episode: its columns, and the file that never loses a finished one.
+
+While a comparison runs, `rows.csv` is a journal: every finished row is appended, flushed and forced to disk. A line
+torn by a kill is dropped on resume. At the end the file is replaced by the same rows, sorted by scenario and method.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from phygail.config import InputError
+from phygail.files import parse_number, write_text
+from phygail.methods.base import OLD_NAMES, OLD_VERSION
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Row = dict[str, Any]
+Key = tuple[str, str]  # (scenario, method)
+
+# Column -> type, in the order of the file (docs/formats.md). Empty cells: the seed of scenarios from files, and what a
+# method that failed with an error did not live to show.
+COLUMNS: dict[str, type] = {
+    "scenario": str,
+    "method": str,
+    "uavs": int,  # N before the damage
+    "damaged": int,  # how many
+    "alive": int,
+    "subnets": int,  # right after the damage
+    "converged": int,  # 1 reconnected, 0 not: the mean is the convergence rate
+    "steps": int,  # executed moves; the whole budget for failures
+    "time_s": float,
+    "bound_steps": int,  # no method can need fewer
+    "contact_events_per_uav": float,
+    "contact_rate_raw": float,
+    "contact_rate_capped": float,
+    "distance_m_per_uav": float,
+    "max_speed_mps": float,
+    "first_action_ms": float,  # wall time of the first command
+    "solve_s": float,  # wall time of all commands
+    "seed": int,
+    "safety": str,  # on or off
+    "variant": str,  # policy file that a method was given, otherwise empty
+    "flag": str,  # fallback that fired, nonfinite, timeout, or error:<type>
+    "version": str,
+    "noise_m": float,  # standard deviation of every observed coordinate
+    "delay_steps": int,  # age of everything known about neighbors
+    "bias_m": float,  # standard deviation of the constant error of every stored coordinate
+    "world": str,  # what the scenario has beyond the plain world, as --world reads it; empty for the plain one
+    "split_steps": int,  # steps that began with a network that was not one; equals steps in the plain world
+    "resplits": int,  # times that a network that was one split
+    "connected_share": float,  # of the states, in which the network was one
+    "largest_share": float,  # mean of the largest subnet over the alive: area under the resilience curve
+    "first_step": int,  # at which the network was one for the first time; empty if never
+    "alive_end": int,
+}
+CURVE = ("split_steps", "resplits", "connected_share", "largest_share", "first_step", "alive_end")
+# Further columns of comparisons on failures of single UAVs (METHODS 9.9), where it matters who moved. Columns of a plan
+# are empty for a method without one.
+MEASURED: dict[str, type] = {
+    "max_m": float,  # longest path of a UAV
+    "moved": int,  # UAVs with a path longer than 0.01 m
+    "messages": int,  # broadcasts that the rule needs
+    "failure_pct": float,  # watched area that went with the failed, of that before
+    "lost_pct": float,  # watched area lost at the end, the failed included
+    "longer_pct": float,  # pairs of alive UAVs with more hops than before the failure, or none
+    "plan_connected": int,  # and the same for a plan flown to its end instead of until connected
+    "plan_max_m": float,
+    "plan_total_m": float,
+    "plan_moved": int,
+    "plan_lost_pct": float,
+    "plan_longer_pct": float,
+}
+FURTHER: dict[str, Any] = {
+    "noise_m": 0.0,
+    "delay_steps": 0,
+    "bias_m": 0.0,
+    "world": "",
+    **dict.fromkeys(CURVE),
+}  # columns that older files lack, and what they mean there
+TIMINGS = ("first_action_ms", "solve_s")  # the only columns that differ between two runs
+ERROR = "error:"  # how the flag of a method that raised begins
+LOST = f"{ERROR}WorkerLost"  # flag of an episode that took its workers down; flown again on resume
+
+
+def key_of(row: Mapping[str, Any]) -> Key:
+    """What a row is about."""
+    return row["scenario"], row["method"]
+
+
+def columns_of(*, measured: bool) -> dict[str, type]:
+    """The columns of a file, with or without those of `MEASURED`."""
+    return COLUMNS | MEASURED if measured else COLUMNS
+
+
+def csv_text(rows: Iterable[Mapping[str, Any]], *, header: bool, measured: bool = False) -> str:
+    """Rows as CSV lines; floats in the shortest form that reads back exactly."""
+    columns = columns_of(measured=measured)
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    if header:
+        writer.writerow(columns)
+    writer.writerows([["" if row[c] is None else row[c] for c in columns] for row in rows])
+    return lines.getvalue()
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The whole rows of a journal or finished file; a torn last line is left out, other damage is an error."""
+    try:
+        data = path.read_bytes()
+        # Cut before decoding: a kill can tear a line in the middle of a character.
+        text = data[: data.rfind(b"\n") + 1].decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}; choose another folder") from None
+    lines = text.split("\n")[:-1]  # an id is printable, so no cell holds a line break
+    if not lines:
+        return []
+    header = lines[0].removesuffix("\r").split(",")
+    measured = list(MEASURED) if header[-len(MEASURED) :] == list(MEASURED) else []  # all or not at all
+    usual = len(header) - len(measured)
+    columns = [*list(COLUMNS)[:usual], *measured]
+    if header != columns or usual < len(COLUMNS) - len(FURTHER):
+        raise InputError(f"{path} does not begin with the columns of a comparison: choose another folder")
+    rows = []
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            rows.append(FURTHER | _parse(line, columns))
+        except (ValueError, csv.Error):
+            raise InputError(f"{path}, row {number} is damaged: delete this row and run again") from None
+        _refuse_old_name(path, rows[-1])
+    return rows
+
+
+def _refuse_old_name(path: Path, row: Row) -> None:
+    """A name of version 0.1 means something else now, or nothing."""
+    if row["method"] in OLD_NAMES and row["version"].startswith(OLD_VERSION):
+        raise InputError(
+            f"{path} holds rows of {row['method']} of version {row['version']}, which is {OLD_NAMES[row['method']]} "
+            "now: rename them first (results/rename_methods.py)"
+        )
+
+
+def _parse(line: str, columns: list[str]) -> Row:
+    """One line; ValueError or csv.Error if it is none of ours."""
+    (record,) = csv.reader([line], strict=True)  # ValueError for an empty line
+    kinds = COLUMNS | MEASURED
+    cells = zip(columns, record, strict=True)
+    return {name: _READERS[kinds[name]](cell) if cell or kinds[name] is str else None for name, cell in cells}
+
+
+def _whole(cell: str) -> int:
+    """A whole number as we write it: int() alone would take 1_0 and digits of other scripts."""
+    if not _WHOLE.fullmatch(cell):
+        raise ValueError(f"{cell!r} is not a whole number")
+    return int(cell)
+
+
+_WHOLE = re.compile(r"-?[0-9]{1,19}")
+_READERS: dict[type, Callable[[str], Any]] = {str: str, int: _whole, float: parse_number}
+
+
+def save_rows(path: Path, rows: Iterable[Mapping[str, Any]], *, measured: bool = False) -> None:
+    """Replace the file by these rows, sorted by scenario and method, whole or not at all."""
+    write_text(path, csv_text(sorted(rows, key=key_of), header=True, measured=measured))
+
+
+class Journal:
+    """Appends rows to a CSV file that begins with its header; returns only when they are on disk."""
+
+    def __init__(self, path: Path, *, measured: bool = False) -> None:
+        self._file = path.open("a", encoding="utf-8", newline="")
+        self._measured = measured
+
+    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write rows durably."""
+        try:
+            self._file.write(csv_text(rows, header=False, measured=self._measured))
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise InputError(f"cannot write {self._file.name}: {error.strerror}; make room and run again") from None
+
+    def close(self) -> None:
+        """Close the file."""
+        with contextlib.suppress(OSError):  # a row that did not fit is written once more, in vain: `append` has said so
+            self._file.close()
+
+
+def rows_table(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+    """The rows as a polars frame, sorted by scenario and method."""
+    import polars as pl  # 0.3 s: only when a frame is wanted
+
+    kinds = {str: pl.String, int: pl.Int64, float: pl.Float64}
+    ordered = sorted(rows, key=key_of)
+    columns = columns_of(measured=bool(ordered) and all(name in ordered[0] for name in MEASURED))
+    return pl.DataFrame(
+        [{c: row[c] for c in columns} for row in ordered],
+        schema={name: kinds[kind] for name, kind in columns.items()},
+    )

@@ -1,0 +1,249 @@
+"""Experiments that train their own policies: every variant with the same budget, then flown by its file.
+
+A run lives in RUNS/VARIANT-sSEED and is resumed bit for bit. What a report needs of it (log and settings) is copied
+beside the rows, so that reports are made without the runs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import logging
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from phygail.config import InputError
+from phygail.experiments.experiment import SEED, Experiment, Scale, Variant, scaled
+from phygail.experiments.folder import machine
+from phygail.experiments.runner import Flying, fly_leg, fly_scenarios
+from phygail.experiments.statistics import NOTES, copy_training, read_notes
+from phygail.files import make_folder, read_json, write_text
+from phygail.learning.log import read_log
+from phygail.methods import METHODS
+from phygail.methods.controller import fly_case
+from phygail.rng import generator
+from phygail.swarm.links import find_links
+from phygail.swarm.scenario import Scenario, draw_scenario
+from phygail.swarm.tree import bound_steps
+
+if TYPE_CHECKING:
+    from phygail.methods.phygail.config import TrainConfig
+
+log = logging.getLogger("phygail")
+
+RUNS = "runs"  # folder beside those of the experiments: they share the runs of the full model
+FIRST_SEED = 100_001  # of trainings; reports use 0 to 1000, and settings were chosen on seed 100,000
+MOST_LOSSES = 3  # times that worker processes may die before trainings that run side by side are given up
+FEWEST_SNAPSHOTS = 4  # policies that a training keeps along the way, at least
+HARD_STEPS = 15  # least bound of the case study: the paper's best policy takes 55 steps
+_DRAWS = 10_000
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much to train.
+
+    Attributes:
+        experts: Expert database of `phygail experts`.
+        profile: Size of an epoch. epochs: How many; 0 for those of the profile.
+        seeds: Trainings of every variant.
+        settings: "NAME=VALUE" for all variants.
+        runs: Folder of the runs; beside the experiment if None.
+        variants: Names of those to train; all if empty.
+        run: A training that exists and stands for the full model; nothing is trained then.
+    """
+
+    experts: Path | None = None
+    profile: str = "compact"
+    epochs: int = 0
+    seeds: int = 1
+    settings: tuple[str, ...] = ()
+    runs: Path | None = None
+    variants: tuple[str, ...] = ()
+    run: Path | None = None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished training: its name (VARIANT-sSEED) and folder."""
+
+    name: str
+    folder: Path
+
+    def export(self, weights: Path, name: str) -> Path:
+        """The policy NAME.onnx of weights of this run, in a folder of theirs; written anew only if they are younger."""
+        from phygail.methods.phygail.export import export_weights
+
+        path = make_folder(self.folder / weights.stem) / f"{name}.onnx"
+        if not path.exists() or path.stat().st_mtime < weights.stat().st_mtime:
+            export_weights(weights, path)
+        return path
+
+
+def run_trained(experiment: Experiment, out: Path, scale: Scale, budget: Budget, how: Flying) -> None:
+    """Train what is not trained yet, then fly every policy as it is at the end of its budget.
+
+    Not the best on held-out cases: after a warm start that may be one from before the rewards had any say.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise InputError(f"{experiment.name} trains policies: pip install 'phygail[learn]'")
+    from phygail.learning.run import LATEST
+
+    legs = scaled(experiment, scale).legs
+    notes = read_notes(out)
+    notes["runs"] = [{"command": how.command, "machine": machine()}]
+    notes["seed"] = scale.seed
+    for run in train_variants(experiment, out, budget, how):
+        folder = out / run.name
+        copy_training(run.folder, folder)
+        write_text(out / NOTES, json.dumps(notes, indent=1) + "\n")
+        if experiment.checkpoints:
+            fly_checkpoints(experiment, run, out, how, scale.seed)
+            continue
+        for leg in legs:
+            _check_pilots(leg.methods, run.folder)
+            fly_leg(leg, folder, how, run.export(run.folder / LATEST, run.name))
+
+
+def train_variants(experiment: Experiment, out: Path, budget: Budget, how: Flying) -> Iterator[Trained]:
+    """Every variant and seed, trained to the end of its budget."""
+    names = [variant.name for variant in experiment.variants]
+    for name in budget.variants:
+        if name not in names:
+            raise InputError(f"{experiment.name} has no variant {name!r}: it has {', '.join(names)}")
+    if budget.seeds < 1 or budget.epochs < 0:
+        raise InputError(f"{budget.seeds} seeds and {budget.epochs} epochs: choose at least 1 seed and no fewer than 0")
+    if budget.run is not None:
+        if not (budget.run / "config.json").exists():
+            raise InputError(f"{budget.run} holds no training: name the folder of phygail train phygail")
+        yield Trained(f"{names[0]}-s0", budget.run)
+        return
+    runs = budget.runs or out.parent / RUNS
+    chosen = [variant for variant in experiment.variants if not budget.variants or variant.name in budget.variants]
+    # All variants with the first seed, then with the second: a run that is cut short has some of everything.
+    wanted = [
+        (variant, seed, runs / f"{variant.name}-s{seed}") for seed in range(budget.seeds) for variant in chosen
+    ]  # fmt: skip
+    if how.workers > 1:
+        train_side_by_side([(*each, budget, how.command) for each in wanted if not finished(each[2])], how)
+    for variant, seed, folder in wanted:
+        yield train_variant(variant, seed, folder, budget, how.command, how.tell)
+
+
+def finished(folder: Path) -> bool:
+    """Whether a training has reached its last epoch, by its log."""
+    entries = read_log(folder)
+    return bool(entries) and entries[-1]["epoch"] >= read_json(folder / "config.json")["config"]["epochs"]
+
+
+def train_side_by_side(jobs: Sequence[tuple[Variant, int, Path, Budget, str]], how: Flying) -> None:
+    """Train in `workers` processes. What is finished stays on disk, so a worker that dies costs its own epoch only."""
+    for attempt in range(1, MOST_LOSSES + 1):
+        left = [job for job in jobs if not finished(job[2])]
+        if not left:
+            return
+        how.tell(f"{len(left)} trainings, {min(how.workers, len(left))} at a time")
+        spawn = multiprocessing.get_context("spawn")
+        try:
+            # A process per training: its CPU minutes are its own.
+            with ProcessPoolExecutor(how.workers, spawn, max_tasks_per_child=1) as pool:
+                for future in [pool.submit(train_variant, *job) for job in left]:
+                    future.result()
+            return
+        except BrokenProcessPool:
+            how.tell(f"a training process was lost; {MOST_LOSSES - attempt} more may be")
+    raise InputError(f"training processes died {MOST_LOSSES} times: run it again with --workers 1 to see why")
+
+
+def train_variant(
+    variant: Variant,
+    seed: int,
+    folder: Path,
+    budget: Budget,
+    command: str,
+    tell: Callable[[str], None] = log.info,
+) -> Trained:
+    """Start or continue one training; a folder with another budget is refused."""
+    from phygail.methods.phygail.config import differences
+    from phygail.methods.phygail.train import resume_run, start_run, train
+
+    config = variant_config(variant, seed, budget)
+    if (folder / "config.json").exists():
+        run = resume_run(folder, budget.experts)
+        if run.config != config:
+            raise InputError(
+                f"{folder} was trained with another budget ({differences(run.config, config)}): "
+                "name the same one or another --runs"
+            )
+    elif budget.experts is None:
+        raise InputError("no expert database: give --experts FILE.h5; phygail experts --out FILE.h5 builds one")
+    else:
+        run = start_run(folder, budget.experts, config, profile=budget.profile, command=command)
+    if run.learner.epoch < config.epochs:
+        tell(f"training {folder.name}: epoch {run.learner.epoch} of {config.epochs}")
+        train(run, tensorboard=False)
+    return Trained(folder.name, folder)
+
+
+def variant_config(variant: Variant, seed: int, budget: Budget) -> TrainConfig:
+    """The settings of one training: profile, budget, then what makes the variant."""
+    from phygail.learning.run import override
+    from phygail.methods.phygail.config import PROFILES
+
+    profile = PROFILES.get(budget.profile)
+    epochs = budget.epochs or profile.epochs
+    kept = min(profile.snapshot_every, max(1, epochs // FEWEST_SNAPSHOTS))
+    shared = [f"epochs={epochs}", f"snapshot_every={kept}", f"seed={FIRST_SEED + seed}"]
+    return override(profile, [*shared, *budget.settings, *variant.settings])
+
+
+# --- one case along the training -------------------------------------------------------------------------------------
+
+
+def draw_case(seed: int = SEED) -> Scenario:
+    """20 UAVs, 10 damaged, three subnets some way apart: the paper's kind of case, the first that the seed draws."""
+    for number in range(_DRAWS):
+        rng = generator(seed, "case-study", number)
+        scenario = draw_scenario(20, 0.5, rng, name=f"case-study-{number}-s{seed}", seed=seed)
+        hard = bound_steps(scenario.spots, scenario.physics) >= HARD_STEPS
+        if hard and find_links(scenario.spots, scenario.physics.range_m).count == 3:
+            return scenario
+    raise AssertionError("unreachable: one swarm in ten or so is like this")
+
+
+def choose_checkpoints(folder: Path, count: int) -> list[Path]:
+    """At most `count` policies kept along a run, evenly spread, the first and the last included."""
+    kept = sorted((folder / "policies").glob("epoch-*.safetensors"))
+    if not kept:
+        raise InputError(f"{folder} kept no policies: train it with snapshot_every below its epochs")
+    return [kept[k] for k in np.unique(np.linspace(0, len(kept) - 1, count).round().astype(int))]
+
+
+def fly_checkpoints(experiment: Experiment, run: Trained, out: Path, how: Flying, seed: int = SEED) -> None:
+    """Fly one case with policies along the training; rows per policy, and the trajectories as a picture."""
+    from phygail.render.scene import draw_recovery
+
+    (leg,) = experiment.legs
+    _check_pilots(leg.methods, run.folder)
+    scenario, flights = draw_case(seed), {}
+    for weights in choose_checkpoints(run.folder, experiment.checkpoints):
+        policy = run.export(weights, weights.stem)
+        fly_scenarios([scenario], replace(leg, name=weights.stem, seed=seed), out / weights.stem, how, policy)
+        epoch = int(weights.stem.removeprefix("epoch-"))
+        flights[f"epoch {epoch}"], _ = fly_case(scenario, leg.methods[0], policy=policy, record=True)
+    draw_recovery(flights, out / "trajectories.png")
+
+
+def _check_pilots(methods: tuple[str, ...], folder: Path) -> None:
+    for name in methods:
+        if name not in METHODS:
+            raise InputError(
+                f"there is no method {name} in this version that could fly the policies: they wait in {folder.parent}"
+            )

@@ -1,0 +1,1 @@
+"""What trainings share: the run folder, the log, networks (torch; extra `learn`)."""

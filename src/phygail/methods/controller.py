@@ -1,0 +1,121 @@
+"""A method as a controller of the simulator, with perfect or imperfect sensing (METHODS 4.8)."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from phygail.config import InputError
+from phygail.methods.base import METHODS, Method, checked_command, make_method, takes_policy, why_not
+from phygail.methods.worlds import world_controller
+from phygail.rng import generator
+from phygail.sensing.imperfect import SensedObserver, Sensing
+from phygail.sensing.views import Observer
+from phygail.swarm.scenario import Scenario, make_scenario
+from phygail.swarm.simulator import Controller, Episode, SwarmState, fly
+
+log = logging.getLogger("phygail")
+
+
+def begin_episode(method: Method, scenario: Scenario) -> None:
+    """The seed rule: a method's randomness depends on the scenario (its seed and id) and on the method's name only.
+
+    So every caller flies the same flight. A generator that the caller gave to the method is left alone.
+    """
+    if not method.brings_rng:
+        method.rng = generator(scenario.seed or 0, "method", method.stream or method.name, scenario.id)
+
+
+def controller(method: Method, scenario: Scenario) -> Controller:
+    """The method as a function from states to velocities; it sees only its scope."""
+    begin_episode(method, scenario)
+    if not scenario.world.plain:
+        return world_controller(method, scenario)
+    observer = Observer(scenario)
+
+    def command(state: SwarmState) -> np.ndarray:
+        view = observer.observe(state, method.scope)
+        return checked_command(method.velocities(view), state.positions.shape, method)
+
+    return command
+
+
+def run_episode(
+    scenario: Scenario,
+    method: str | Method,
+    *,
+    safety: bool = False,
+    record: bool = False,
+    rng: np.random.Generator | None = None,
+) -> Episode:
+    """Fly one method on one scenario.
+
+    Args:
+        scenario: The case.
+        method: A registered name, or an instance made for this episode.
+        safety: Filter every command so that no new contact can happen.
+        record: Keep every state (`Episode.states`) for pictures and trajectories.
+        rng: Randomness of a method that is named, in place of the scenario's own (`begin_episode`).
+    """
+    pilot = make_method(method, rng) if isinstance(method, str) else method
+    return fly(scenario, controller(pilot, scenario), safety=safety, record=record)
+
+
+def sensed_controller(method: Method, scenario: Scenario, sensing: Sensing, rng: np.random.Generator) -> Controller:
+    """The method as a controller that sees `scenario` through `sensing`; the world itself stays exact."""
+    if sensing.perfect:
+        return controller(method, scenario)
+    begin_episode(method, scenario)
+    observer = SensedObserver(scenario, sensing, rng, reckoned=method.dead_reckons)
+
+    def command(state: SwarmState) -> np.ndarray:
+        view = observer.observe(state, method.scope)
+        return checked_command(method.act_imperfect(view), state.positions.shape, method)
+
+    return command
+
+
+def fly_case(
+    scenario: Scenario,
+    name: str,
+    *,
+    safety: bool = False,
+    policy: Path | None = None,
+    timeout_s: float | None = None,
+    record: bool = False,
+    sensing: Sensing | None = None,
+) -> tuple[Episode, Method]:
+    """Fly one method; the randomness of sensing depends on the scenario only."""
+    method = make_method(name, **policy_option(name, policy))
+    if sensing is not None and not (sensing.perfect or scenario.world.plain):
+        raise InputError("noise, delay and bias are for the plain world: leave them out, or the options of the world")
+    if sensing is None or sensing.perfect:
+        command = controller(method, scenario)
+    else:
+        # The same draws for every method and every sigma: comparisons are paired.
+        command = sensed_controller(method, scenario, sensing, generator(scenario.seed or 0, "sensing", scenario.id))
+    episode = fly(scenario, command, safety=safety, record=record, timeout_s=timeout_s)
+    return episode, method
+
+
+def policy_option(name: str, policy: Path | None) -> dict[str, Any]:
+    """The keyword with which a method takes the user's policy file, if it takes one."""
+    return {"policy": policy} if policy is not None and takes_policy(name) else {}
+
+
+def can_fly(name: str) -> bool:
+    """Whether a method can fly (`why_not`), weights read at the first plan included; if not, a warning says why."""
+    reason = why_not(name)
+    if not reason and METHODS.get(name).learned:
+        # Two pairs, 1 m out of range.
+        pairs = np.array([[0.0, 0.0], [50.0, 0.0], [171.0, 0.0], [221.0, 0.0], [100.0, 60.0]])
+        try:
+            run_episode(make_scenario("probe", pairs, [4], budget_steps=1), name)
+        except InputError as error:
+            reason = str(error)
+    if reason:
+        log.warning("the pool lacks %s: %s", name, reason)
+    return not reason

@@ -1,0 +1,139 @@
+"""PhyGAIL, the paper's method (METHODS 4): `phygail` and `phygail-taught` fly its policies. No torch.
+
+The paper, section by section, with the equations (docs/equations.md) that each file holds:
+
+    III-D  the problem: a command from an observation    here, 7
+    IV-B   bounded heterogeneous graph perception        graph.py, 10-16; graph_batch.py for many worlds
+    IV-C   physics-informed graph interactions           network.py, 17-24; heads.py, 25-27
+    IV-D   expert demonstrations                         experts/, 28
+           adversarial imitation                         heads.py, 29-30; gail.py, 31; rewards.py, 32-33
+           expert-normalized time, reward design         rewards.py, 34-39, gail.py, 36
+           Algorithm 1                                   train.py; rollout.py, mappo.py, learner.py
+    IV-E, IV-F and the appendices                        experiments/propositions.py, 40-49
+
+Numbers of a run: config.py. Not the paper's: warm_start.py. What flies is here, made by export.py.
+
+A policy that comes with the package becomes a method in a few lines:
+
+    @register
+    class Mine(PolicyMethod):
+        name = "mine"
+        summary = "a physics-gated graph policy of my own"
+        policy_name = "mine"
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from phygail.config import InputError
+from phygail.methods.base import SubnetMethod, register
+from phygail.methods.phygail.graph import Graph, GraphSpec, perceive
+from phygail.sensing.radio import network_talk
+from phygail.sensing.views import SubnetView, SubnetViews
+from phygail.swarm.simulator import project_speed
+from phygail.weights import OnnxPolicy, bundled, read_policy
+
+INPUTS = ("features", "types", "receiver", "sender", "place")
+OUTPUT = "action"
+KIND = "phygail-actor"  # of weight and policy files
+VERSION = 1  # of observation and network; files of another version are refused
+
+
+class Policy(OnnxPolicy):
+    """A policy whose card holds kind, version, graph, observation, encoder, parameters, training.
+
+    Attributes:
+        graph_spec: The graph that it reads.
+        talk: What its rounds of messages broadcast.
+    """
+
+    kind, version, inputs, outputs = KIND, VERSION, INPUTS, (OUTPUT,)
+    remedy = "name a file written by `phygail export` of this version"
+
+    def __init__(self, content: bytes, name: str = "policy") -> None:
+        super().__init__(content, name)
+        try:
+            self.graph_spec = GraphSpec(**json.loads(self.card["graph"]))
+            encoder = json.loads(self.card["encoder"])
+            self.talk = network_talk(encoder["layers"], encoder["features"], encoder["width"])
+        except (KeyError, TypeError, ValueError):
+            raise InputError(f"the policy {name} does not say which graph it reads: {self.remedy}") from None
+
+    def __deepcopy__(self, memo: object) -> Policy:
+        """Itself: nothing in it changes, so copies of a pilot share it."""
+        return self
+
+    def actions(self, graph: Graph) -> np.ndarray:
+        """(n, 2) commands of the receivers over v_max, before the projection onto the speed disc."""
+        edges = graph.edges
+        return self.answer(graph.features, graph.types, edges.receiver, edges.sender, edges.place)[0]
+
+
+@functools.lru_cache(maxsize=8)
+def load_policy(path: Path) -> Policy:
+    """The policy in a file, loaded once per process."""
+    return Policy(read_policy(path), str(path))
+
+
+class PolicyMethod(SubnetMethod):
+    """v_i = v_max times the command of the mean, on the speed disc. Edges never cross subnets: one call for all.
+
+    Attributes:
+        policy_name: Of the policy in phygail/weights that flies when the user names no file.
+    """
+
+    learned = True
+    training = "phygail.methods.phygail.train:train"
+    policy_name: ClassVar[str | None] = None
+
+    def __init__(self, rng: np.random.Generator | None = None, *, policy: str | Path | None = None) -> None:
+        super().__init__(rng)
+        if policy is None and self.policy_name is None:
+            raise InputError("there is no policy to fly: name a file written by `phygail export`")
+        file = Path(policy) if policy is not None else bundled(str(self.policy_name)).with_suffix(".onnx")
+        self.policy = load_policy(file.resolve())
+        self.talk = self.policy.talk
+
+    def act(self, view: SubnetView) -> np.ndarray:
+        return self._decide(view)
+
+    def act_all(self, views: SubnetViews) -> np.ndarray:
+        return self._decide(views)
+
+    def act_imperfect(self, views: SubnetViews) -> np.ndarray:
+        return self._decide(views)
+
+    def _decide(self, view: SubnetView | SubnetViews) -> np.ndarray:
+        """(n, 2) m/s of all alive: v_i = pi(O_i) (eq. 7)."""
+        speed = view.mission.physics.speed_mps
+        # Where news is delayed, the rows are followed by their twins, whose decisions nobody flies.
+        actions = self.policy.actions(perceive(view, self.policy.graph_spec))[: len(view.members)]
+        return project_speed(speed * actions.astype(float), speed)
+
+
+@register
+class Phygail(PolicyMethod):
+    """The paper's observation, rewards and learning on swarms of 20, from random weights: nobody taught it.
+
+    It flies its network alone. Version 0.1 gave this name to what is `reach-evolved` now.
+    """
+
+    name = "phygail"
+    summary = "the paper's graph policy, learned from scratch (GAIL and MAPPO on 20 UAVs)"
+    policy_name = "phygail"
+
+
+@register
+class PhygailTaught(PolicyMethod):
+    """The paper's graph, network and rewards, trained on swarms of 20."""
+
+    name = "phygail-taught"
+    stream = "phygail-paper"
+    summary = "the paper's physics-gated graph policy, taught by SIDR and trained on 20 UAVs"
+    policy_name = "phygail-taught"

@@ -1,0 +1,171 @@
+"""An actor as one ONNX file that runs without torch and says what it is (METHODS 4.2).
+
+Inputs, for n receivers among M nodes and E edges: features (M, 5) float32, types (M,), receiver (E,), sender (E,) and
+place (n, slots) int64 as in `methods.phygail.graph`; output: action (n, 2), the command over v_max, before the
+projection onto the speed disc. Only the edges that exist are computed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import json
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from phygail import __version__
+from phygail.config import InputError
+from phygail.learning.networks import (
+    OPSET,
+    check_parity,
+    load_weights,
+    onnx_path,
+    parameter_count,
+    save_weights,
+    write_policy,
+)
+from phygail.methods.phygail import INPUTS, KIND, OUTPUT, VERSION, Policy
+from phygail.methods.phygail.graph import NODE_FEATURES, Graph, GraphSpec, Surroundings, assemble
+from phygail.methods.phygail.heads import Actor
+from phygail.methods.phygail.network import EncoderSpec, GraphInput, to_tensors
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def export_weights(weights: str | Path, out: str | Path) -> Path:
+    """Write the actor saved under `weights` (NAME.safetensors beside NAME.json) as an ONNX file."""
+    tensors, config = load_weights(weights, KIND, VERSION)
+    try:
+        graph_spec, actor = GraphSpec(**config["graph"]), _rebuilt(config)
+        actor.load_state_dict(tensors)
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise InputError(f"the weights {weights} do not fit the actor of this version: {_first_line(error)}") from None
+    return export_actor(actor, graph_spec, out, training=config)
+
+
+def round_weights(weights: str | Path, out: str | Path) -> Path:
+    """Write weights rounded to half precision (still stored in single): what comes with the package.
+
+    The page carries half of the bytes and flies exactly what Python flies.
+    """
+    tensors, config = load_weights(weights, KIND, VERSION)
+    path = Path(out)
+    rounded = {name: tensor.half().to(tensor.dtype) for name, tensor in tensors.items()}
+    save_weights(path, rounded, {**config, "precision": "half"})
+    return path
+
+
+def _rebuilt(config: Mapping[str, Any]) -> Actor:
+    squashed = config.get("action") or config.get("training", {}).get("command", "tanh")  # older files: the paper's
+    return Actor(EncoderSpec(**config["encoder"]), command=squashed)
+
+
+def export_actor(
+    actor: Actor, graph_spec: GraphSpec, out: str | Path, *, training: Mapping[str, Any] | None = None
+) -> Path:
+    """Write `actor` with its model card; the file appears only if ONNX Runtime reproduces torch to `PARITY`.
+
+    Args:
+        actor: The network. graph_spec: The graph it was trained on.
+        out: NAME.onnx.
+        training: How it was trained; goes into the model card.
+    """
+    path = onnx_path(out)
+    actor = copy.deepcopy(actor).eval().requires_grad_(False)  # the caller's may still be training
+    model = _to_onnx(_Execution(actor), _example(graph_spec, alive=5))
+
+    def check(content: bytes) -> None:
+        policy = Policy(content)
+        for graph in (_example(graph_spec, alive) for alive in (1, 2, 17)):
+            with torch.inference_mode():
+                check_parity(policy.actions(graph), actor.mean_action(to_tensors(graph)).numpy(), "torch")
+
+    return write_policy(model, model_card(actor, graph_spec, training or {}), path, check)
+
+
+def model_card(actor: Actor, graph_spec: GraphSpec, training: Mapping[str, Any]) -> dict[str, str]:
+    """The texts inside the file; what the runtime needs (`graph`) and what a reader wants to know."""
+    return {
+        "kind": KIND,
+        "version": str(VERSION),
+        "phygail": __version__,
+        "graph": json.dumps(asdict(graph_spec)),
+        "observation": json.dumps([asdict(feature) for feature in NODE_FEATURES]),
+        "encoder": json.dumps(asdict(actor.encoder.spec)),
+        "action": actor.command,
+        "parameters": str(parameter_count(actor)),
+        "training": json.dumps(dict(training), default=str),
+    }
+
+
+class _Execution(nn.Module):
+    """The actor as it flies: tensors in, tanh of the mean out."""
+
+    def __init__(self, actor: Actor) -> None:
+        super().__init__()
+        self.actor = actor
+
+    def forward(self, features: Tensor, types: Tensor, receiver: Tensor, sender: Tensor, place: Tensor) -> Tensor:
+        graph = GraphInput(features, types, receiver, sender, place, types[: place.shape[0]], 1)
+        return self.actor.mean_action(graph)
+
+
+def _example(spec: GraphSpec, alive: int) -> Graph:
+    """A graph with every kind of node that the spec knows; one UAV has no links."""
+    rng = np.random.default_rng(alive)
+    rows = np.arange(alive)
+    receiver, sender = np.nonzero(~np.eye(alive, dtype=bool))
+    one = np.ones(1)
+    around = Surroundings(
+        rng.uniform(-60, 60, (alive, 2)), rng.uniform(-7, 7, (alive, 2)), (receiver, sender),
+        rng.uniform(-60, 60, (alive, 2)), (rows, rows) if spec.k_dmg else (rows[:0], rows[:0]),
+        np.zeros(alive, dtype=np.int64), np.zeros((1, 2)), np.zeros((1, 2)),
+        one * (spec.scale_m or 160.0), one * 10.0, np.zeros(1, dtype=np.int64),
+    )  # fmt: skip
+    return assemble(around, spec)
+
+
+def _to_onnx(module: nn.Module, graph: Graph) -> onnx.ModelProto:
+    """The exporter's graph, without the traces of this machine that it leaves on every node."""
+    tensors = to_tensors(graph)
+    first = {0: torch.export.Dim.DYNAMIC}
+    with _quiet():
+        program = torch.onnx.export(
+            module, (tensors.features, tensors.types, tensors.receiver, tensors.sender, tensors.place),
+            dynamo=True, input_names=list(INPUTS), output_names=[OUTPUT], opset_version=OPSET,
+            dynamic_shapes=(first, first, first, first, first), verbose=False,
+        )  # fmt: skip
+    assert program is not None
+    model: onnx.ModelProto = program.model_proto
+    for item in [model.graph, *model.graph.node, *model.graph.value_info, *model.graph.input, *model.graph.output]:
+        item.doc_string = ""
+        del item.metadata_props[:]
+    del model.graph.value_info[:]
+    return model
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the exporter's progress lines and deprecation notes, which tell a user nothing."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,207 @@
+"""The learner: networks, optimizers, where a run stands, its validation, and its state on disk.
+
+All randomness derives from (seed, purpose, epoch) and the worlds start anew with every epoch, so networks, optimizers,
+the epoch and the best score are everything: a run that is killed and resumed continues bit for bit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from phygail.config import InputError
+from phygail.learning.networks import save_weights, seeded
+from phygail.learning.run import STATE, Score, cannot_resume, read_state, write_state
+from phygail.methods.phygail import KIND, VERSION
+from phygail.methods.phygail.config import TrainConfig
+from phygail.methods.phygail.graph import Graph, GraphSpec
+from phygail.methods.phygail.graph_batch import Observation
+from phygail.methods.phygail.heads import Actor, Critic, Discriminator
+from phygail.methods.phygail.network import to_tensors
+from phygail.swarm.batch import BatchState, initial_batch, stack_cases, step_batch
+from phygail.swarm.scenario import Scenario
+from phygail.swarm.tree import bound_steps
+
+Decide = Callable[[Graph], np.ndarray]  # actions (receivers, 2) in [-1, 1]
+
+CLOCK_FACTS, GAP_FACTS = 2, 3  # numbers that the critic is told (`rollout.critic_facts`)
+
+SNAPSHOTS = "policies"  # folder of policies kept along the way
+FORMAT = 1
+_MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # what AdamW remembers of a parameter
+
+
+def spread(scenarios: Sequence[Scenario], count: int) -> list[Scenario]:
+    """`count` of the scenarios, evenly spaced (they are ordered by damage); all of them for 0 or too many."""
+    if not 0 < count < len(scenarios):
+        return list(scenarios)
+    return [scenarios[k] for k in np.linspace(0, len(scenarios) - 1, count).round().astype(int)]
+
+
+def validate(actor: Actor, scenarios: Sequence[Scenario], observation: Observation) -> Score:
+    """Fly the mean of the policy on every scenario."""
+
+    @torch.no_grad()
+    def decide(graph: Graph) -> np.ndarray:
+        return actor.mean_action(to_tensors(graph)).numpy()
+
+    success, steps = fly_all(decide, scenarios, observation)
+    bounds = sum(bound_steps(scenario.spots, scenario.physics) for scenario in scenarios)
+    return Score(float(success.mean()), float(steps.sum()) / max(1, bounds), float(steps.mean()))
+
+
+def fly_all(
+    decide: Decide, scenarios: Sequence[Scenario], observation: Observation
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """(S,) bool success and (S,) int moves of every scenario."""
+    state, place = initial_batch(scenarios), np.arange(len(scenarios))
+    observation.begin(state, place)
+    success, steps = np.zeros(len(place), dtype=bool), np.zeros(len(place), dtype=int)
+    while True:
+        ended = state.terminated | state.truncated
+        success[place[ended]], steps[place[ended]] = state.terminated[ended], state.steps[ended]
+        if ended.all():
+            return success, steps
+        if ended.any():
+            state, place = _keep(state, ~ended), place[~ended]
+            observation.keep(~ended)
+        wanted = observation.wanted(state, decide(observation.observe(state)))
+        state = step_batch(state, observation.steer(state, wanted))
+
+
+def _keep(state: BatchState, wanted: np.ndarray) -> BatchState:
+    """The batch without the other worlds."""
+    scenarios = tuple(state.scenarios[b] for b in np.flatnonzero(wanted))
+    cases = stack_cases(scenarios)
+    rows = len(cases.mask)
+    positions, velocities = state.positions[wanted, :rows].copy(), state.velocities[wanted, :rows].copy()
+    return BatchState(scenarios, cases, positions, velocities, state.steps[wanted])
+
+
+@dataclass(eq=False)
+class Learner:
+    """What learns.
+
+    Attributes:
+        actor, critic, discriminator: Networks, each with its own encoder.
+        optimizers: AdamW per network, by its name.
+        epoch: Finished epochs.
+        best: Validation of the best policy so far. best_epoch: Its epoch.
+        worlds: Where the worlds are (`Rollout.worlds`), if the next epoch flies on from there.
+    """
+
+    actor: Actor
+    critic: Critic
+    discriminator: Discriminator
+    optimizers: dict[str, torch.optim.AdamW]
+    epoch: int = 0
+    best: Score | None = None
+    best_epoch: int = 0
+    worlds: Mapping[str, np.ndarray] | None = None
+
+    @property
+    def networks(self) -> dict[str, nn.Module]:
+        """The networks by name."""
+        return {"actor": self.actor, "critic": self.critic, "discriminator": self.discriminator}
+
+    def set_rate(self, rate: float) -> None:
+        """The rate of all optimizers."""
+        for optimizer in self.optimizers.values():
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+
+    def descend(self, name: str, limit: float) -> float:
+        """One optimizer step of a network with the gradients it has, clipped to the norm `limit`; gives their norm."""
+        norm = float(nn.utils.clip_grad_norm_(self.networks[name].parameters(), limit))
+        if not math.isfinite(norm):
+            raise InputError(f"the gradient of the {name} is {norm}: start a new run with a lower rate")
+        self.optimizers[name].step()
+        self.optimizers[name].zero_grad()
+        return norm
+
+
+def make_learner(config: TrainConfig) -> Learner:
+    """Fresh networks and optimizers; equal configs give equal weights."""
+    spec = config.encoder_spec
+    with seeded(config.seed):
+        actor = Actor(spec, command=config.command, least_log_std=config.least_log_std)
+        extra = CLOCK_FACTS * config.critic_clock + GAP_FACTS * config.critic_gap
+        critic = Critic(spec, centralized=config.centralized_critic, extra=extra)
+        discriminator = Discriminator(spec)
+    last = actor.log_std[-1]
+    assert isinstance(last, nn.Linear)
+    nn.init.constant_(last.bias, config.initial_log_std)
+    networks: dict[str, nn.Module] = {"actor": actor, "critic": critic, "discriminator": discriminator}
+    optimizers = {
+        name: torch.optim.AdamW(
+            network.parameters(), lr=config.rate, eps=config.adam_epsilon, weight_decay=config.weight_decay, fused=True
+        )
+        for name, network in networks.items()
+    }
+    return Learner(actor, critic, discriminator, optimizers)
+
+
+def save_state(folder: Path, learner: Learner) -> None:
+    """Overwrite the full state of a run."""
+    tensors: dict[str, Tensor] = {}
+    for name, network in learner.networks.items():
+        tensors |= {f"{name}/{key}": value.detach().contiguous() for key, value in network.state_dict().items()}
+        for number, moments in learner.optimizers[name].state_dict()["state"].items():
+            tensors |= {f"optimizer/{name}/{number}/{key}": moments[key].contiguous() for key in _MOMENTS}
+    tensors |= {f"worlds/{key}": torch.from_numpy(value.copy()) for key, value in (learner.worlds or {}).items()}
+    progress = {
+        "format": FORMAT, "epoch": learner.epoch, "best_epoch": learner.best_epoch,
+        "best": learner.best.entry() if learner.best else None,
+    }  # fmt: skip
+    write_state(folder, {name: tensor.numpy() for name, tensor in tensors.items()}, progress)
+
+
+def load_state(folder: Path, learner: Learner) -> None:
+    """Fill a fresh learner with the state of a run."""
+    arrays, progress = read_state(folder)
+    try:
+        tensors = {key: torch.from_numpy(array) for key, array in arrays.items()}
+        if progress["format"] != FORMAT:
+            raise KeyError(f"format {progress['format']}")
+        for name, network in learner.networks.items():
+            network.load_state_dict(_under(tensors, f"{name}/"))
+            _load_moments(learner.optimizers[name], _under(tensors, f"optimizer/{name}/"))
+        learner.worlds = {key: value.numpy() for key, value in _under(tensors, "worlds/").items()} or None
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise cannot_resume(folder / STATE, error) from None
+    learner.epoch, learner.best_epoch = progress["epoch"], progress["best_epoch"]
+    learner.best = Score(**progress["best"]) if progress["best"] else None
+
+
+def actor_config(actor: Actor, graph_spec: GraphSpec, **training: Any) -> dict[str, Any]:
+    """What `save_weights` must store beside an actor so that it can be rebuilt and exported."""
+    return {
+        "kind": KIND, "version": VERSION, "graph": asdict(graph_spec), "encoder": asdict(actor.encoder.spec),
+        "action": actor.command, **training,
+    }  # fmt: skip
+
+
+def save_policy(path: Path, learner: Learner, config: TrainConfig, **facts: Any) -> None:
+    """Write the actor as it is now, ready for `phygail export`, with all that made it in its JSON."""
+    about = {"training": asdict(config), "epoch": learner.epoch, **facts}
+    save_weights(path, learner.actor.state_dict(), actor_config(learner.actor, config.graph_spec, **about))
+
+
+def _under(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {key.removeprefix(prefix): value for key, value in tensors.items() if key.startswith(prefix)}
+
+
+def _load_moments(optimizer: torch.optim.Optimizer, moments: dict[str, Tensor]) -> None:
+    """Moments by "number/key"; none before the first step."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in moments.items():
+        number, key = name.split("/")
+        state.setdefault(int(number), {})[key] = value
+    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -1,1 +1,0 @@
-"""Networks and how their weights are kept (torch; extra `learn`)."""

@@ -1,0 +1,1 @@
+"""How things look: colors and panels, tables, the swarm seen from above, animations."""

@@ -1,0 +1,180 @@
+"""What methods see in a world beyond the paper's: who is left, what was known when the swarm was last whole.
+
+A swarm that was one network again shares a new roster and a new clock: what everybody knew at that instant is the new
+"before the damage". So what follows is observed like a new case, with the rest of the budget.
+
+What is known may be wrong. Every UAV carries a copy of center and roster with errors of its own, and the member with
+the lowest number speaks for its subnet. Who is missing in a copy is expected where the subnet means to meet: nothing
+better is known. Members know their own places. A roster shared in flight is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import dijkstra
+from scipy.spatial import cKDTree
+
+from phygail.sensing.views import GlobalView, LocalView, Observer, Scope, SubnetViews, View, _sealed
+from phygail.swarm.flight import Flight
+from phygail.swarm.links import find_links, group_means
+from phygail.swarm.obstacles import map_of
+from phygail.swarm.scenario import Scenario
+from phygail.swarm.simulator import SwarmState
+from phygail.swarm.world import Vehicle, draw, draw_normal
+
+MAP_MARGIN = 0.3  # of the contact distance: how far from an obstacle a way stays
+MOST_COAST = 0.25  # of the radio range: links are not kept shorter by more
+
+
+class WorldObserver(Observer):
+    """The views of one phase: from the step at which the swarm was last seen whole until it is whole again.
+
+    Args:
+        scenario: The case. flight: At the beginning of the phase.
+    """
+
+    def __init__(self, scenario: Scenario, flight: Flight) -> None:
+        gone = np.setdiff1d(np.arange(scenario.uavs), flight.members)
+        rest = scenario.budget_steps - flight.base
+        super().__init__(replace(scenario, layout=flight.roster, damaged=gone, budget_steps=rest))
+        self._places, self._first = flight.places, flight.base == 0
+        self._copies = Copies(scenario, exact_roster=not self._first)
+        self.mission = replace(self.mission, **mission_facts(scenario))
+
+    def observe(self, state: SwarmState, scope: Scope) -> View:
+        flight = state.flight
+        assert flight is not None
+        if len(flight.members) != len(self._members):
+            self._count_again(flight)
+        view = super().observe(replace(state, step=state.step - flight.base), scope)
+        if self._scenario.world.knowledge.exact or isinstance(view, GlobalView):
+            return view
+        return self._as_known(view, state)
+
+    def _count_again(self, flight: Flight) -> None:
+        """Somebody was lost: rows and wrecks are others now, the roster stays what it was."""
+        gone = np.setdiff1d(np.arange(len(flight.places)), flight.members)
+        self._scenario = replace(self._scenario, damaged=gone)
+        self._members = _sealed(flight.members)
+        self._places = flight.places
+        self._tree = cKDTree(flight.places[gone]) if len(gone) else None
+
+    def _damaged_offsets(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        near = self._damaged_near(positions)
+        return near[:, 0], self._places[near[:, 1]] - positions[near[:, 0]]
+
+    def _as_known(self, view: SubnetViews | LocalView, state: SwarmState) -> View:
+        """The view with the center, the roster and the damaged as its subnets know them."""
+        links = state.links
+        first = np.unique(links.subnet, return_index=True)[1]
+        speakers = state.members[first]
+        rosters = [self._copies.roster(int(speaker), self._roster) for speaker in speakers]
+        centers = self._centers(state, speakers, rosters)
+        if isinstance(view, LocalView):
+            mission = replace(self.mission, center=centers[links.subnet])
+            return replace(view, mission=mission, _damaged=lambda: self._detected_offsets(state))
+        own = None
+        if not self._copies.exact:
+            pairs = zip(rosters, centers, strict=True)
+            own = np.stack([np.where(sure[:, None], place, center) for (place, sure), center in pairs])
+            own[links.subnet, state.members] = self._roster[state.members]
+        return replace(
+            view, mission=replace(self.mission, center=centers[0]), own_centers=centers, own_rosters=own,
+            _damaged_near=lambda rows: self._detected(state, rows),
+        )  # fmt: skip
+
+    def _centers(
+        self, state: SwarmState, speakers: np.ndarray, rosters: list[tuple[np.ndarray, np.ndarray]]
+    ) -> np.ndarray:
+        """(count, 2) m, where every subnet means to meet."""
+        known = self._scenario.world.knowledge
+        if known.center == "none":
+            return group_means(state.links.subnet, state.positions, state.links.count)
+        if known.center == "roster":
+            return np.stack([place[sure].mean(axis=0) for place, sure in rosters])
+        angle = 2 * math.pi * draw(self._scenario.world.seed, "center", 0, speakers)
+        return self.mission.center + known.center_error_m * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+    def _detected(self, state: SwarmState, rows: np.ndarray) -> np.ndarray:
+        """(k, 2) int (place in `rows`, roster index) of those within range that count as damaged."""
+        world, range_m = self._scenario.world, self._scenario.physics.range_m
+        near = self._damaged_near(state.positions[rows])
+        near = near[draw(world.seed, "miss", 0, near[:, 1]) >= world.knowledge.detect_miss]
+        if world.knowledge.detect_false == 0:
+            return near
+        suspects = state.members[draw(world.seed, "false", 0, state.members) < world.knowledge.detect_false]
+        subnet_of = np.full(len(self._roster), -1)
+        subnet_of[state.members] = state.links.subnet
+        far = np.hypot(*(state.positions[rows][:, None] - self._roster[suspects]).transpose(2, 0, 1))
+        row, who = np.nonzero((far <= 2 * range_m) & (state.links.subnet[rows][:, None] != subnet_of[suspects]))
+        both = np.concatenate([near, np.stack([row, suspects[who]], axis=1)])
+        return both[np.lexsort((both[:, 1], both[:, 0]))]
+
+    def _detected_offsets(self, state: SwarmState) -> tuple[np.ndarray, np.ndarray]:
+        near = self._detected(state, np.arange(len(state.positions)))
+        return near[:, 0], self._roster[near[:, 1]] - state.positions[near[:, 0]]
+
+
+class Copies:
+    """The copies of the roster that the UAVs carry.
+
+    Args:
+        scenario: Whose world says how wrong they are. exact_roster: They were shared in flight, and are right.
+    """
+
+    def __init__(self, scenario: Scenario, *, exact_roster: bool = False) -> None:
+        self._scenario, self._known = scenario, scenario.world.knowledge
+        flaws = (self._known.roster_missing, self._known.roster_error_m, self._known.roster_hops, self._known.bias_m)
+        self.exact = exact_roster or not any(flaws)
+        self._drawn: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    def roster(self, speaker: int, exact: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """((N, 2) m, (N,) bool which of them it knows): the copy of UAV `speaker` of the roster `exact`."""
+        if self.exact:
+            return exact, np.ones(len(exact), dtype=bool)
+        if speaker not in self._drawn:
+            self._drawn[speaker] = self._draw(speaker, exact)
+        return self._drawn[speaker]
+
+    def _draw(self, speaker: int, exact: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        known, seed, each = self._known, self._scenario.world.seed, np.arange(len(exact))
+        own = [draw_normal(seed, f"roster {axis}", 0, speaker, each) for axis in "xy"]
+        common = [draw_normal(seed, f"bias {axis}", 0, each) for axis in "xy"]
+        places = exact + known.roster_error_m * np.stack(own, axis=1) + known.bias_m * np.stack(common, axis=1)
+        sure = draw(seed, "missing", 0, speaker, each) >= known.roster_missing
+        if known.roster_hops:
+            sure &= self._hops[speaker] <= known.roster_hops
+        sure[speaker], places[speaker] = True, exact[speaker]
+        return places, sure
+
+    @cached_property
+    def _hops(self) -> np.ndarray:
+        """(N, N) hops between everybody before the damage."""
+        uavs = self._scenario.uavs
+        pairs = find_links(self._scenario.layout, self._scenario.physics.range_m).pairs
+        graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(uavs, uavs)).tocsr()
+        return dijkstra(graph, directed=False, unweighted=True)
+
+
+def mission_facts(scenario: Scenario) -> dict[str, Any]:
+    """What a mission says of its world beyond the paper's: fields of `Mission`."""
+    world, physics = scenario.world, scenario.physics
+    chart = map_of(world.obstacles, MAP_MARGIN * physics.contact_m) if world.obstacles and world.knowledge.map else None
+    return {
+        "losses": bool(world.events) or not world.links.certain,
+        "silence": world.links.certain,
+        "map": chart,
+        "coast_m": min(coast_m(world.vehicle, physics.speed_mps), MOST_COAST * physics.range_m),
+    }
+
+
+def coast_m(vehicle: Vehicle, speed_mps: float) -> float:
+    """The way from full speed to rest, v^2 / (2 a) and v times the lag: what a link must have in hand."""
+    brake = speed_mps**2 / (2 * vehicle.accel_mps2) if math.isfinite(vehicle.accel_mps2) else 0.0
+    return brake + speed_mps * vehicle.lag_s

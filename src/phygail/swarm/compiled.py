@@ -1,0 +1,306 @@
+"""World, links, tree and link keeping as compiled loops, for trainings and long trials. Needs Numba (extra `learn`).
+
+A compiled flight is made of these and a loop of its own. Every number that a rule may change is an argument, so an
+edited constant never meets a kernel that was compiled with the old one. Numba caches a kernel beside its file
+(`__pycache__`) and compiles it anew when *that* file changes; a kernel that calls kernels of this file from another one
+is made by `kernel`, which has it compiled anew when this file changes too. `fastmath` is always said: where it is not,
+a kernel takes it over from the process that compiled it first, and the last bits of a flight depend on the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import CellType, FunctionType
+from typing import Any
+
+import numba
+import numpy as np
+
+from phygail.config import LINK_TOLERANCE_M
+from phygail.swarm.scenario import Scenario
+
+FAR_M2 = 1e18
+SOURCE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # of this file
+
+
+def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """`numba.njit(cache=True, **options)` for a function of another file that calls kernels of this one.
+
+    What Numba asks before it takes a kernel from its cache: the stamp of the kernel's file, and the values that the
+    function closes over. So the function is given one such value, the digest of this file.
+    """
+
+    def compiled(function: FunctionType) -> Any:
+        code = function.__code__.replace(co_freevars=("compiled_source",))
+        stamped = FunctionType(code, function.__globals__, function.__name__, closure=(CellType(SOURCE),))
+        stamped.__qualname__, stamped.__module__ = function.__qualname__, function.__module__
+        stamped.__doc__ = function.__doc__
+        return numba.njit(cache=True, **options)(stamped)
+
+    return compiled  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A scenario as compiled loops want it.
+
+    Attributes:
+        spots: (n, 2) m, of the alive. roster: (N, 2) m. alive: (n,) int, roster indices. center: (2,) m.
+        numbers: (4,) radio range (m), greatest length of a link (m), stride (m), budget (steps).
+        width_m: Of the map. unit: Radio range over the paper's.
+    """
+
+    spots: np.ndarray
+    roster: np.ndarray
+    alive: np.ndarray
+    center: np.ndarray
+    numbers: np.ndarray
+    width_m: float
+    unit: float
+
+    @classmethod
+    def of(cls, scenario: Scenario) -> World:
+        """The arrays of a scenario."""
+        physics = scenario.physics
+        longest = physics.range_m + LINK_TOLERANCE_M
+        numbers = np.array([physics.range_m, longest, physics.stride_m, scenario.budget_steps], dtype=float)
+        return cls(
+            np.ascontiguousarray(scenario.spots), np.ascontiguousarray(scenario.layout),
+            scenario.alive.astype(np.int64), np.ascontiguousarray(scenario.center), numbers, scenario.width_m,
+            physics.unit,
+        )  # fmt: skip
+
+
+@numba.njit(cache=True, fastmath=False)
+def _root(parent, i):
+    """The lowest row of the set of i."""
+    while parent[i] != i:
+        parent[i] = parent[parent[i]]
+        i = parent[i]
+    return i
+
+
+@numba.njit(cache=True, fastmath=False)
+def label_subnets(x, longest_m, parent, label):
+    """Number of subnets of UAVs at x ((n, 2) m); label ((n,) int) becomes the lowest row of each UAV's subnet.
+
+    Links are at most `longest_m` long; parent ((n,) int) is room to work in.
+    """
+    n = len(x)
+    for i in range(n):
+        parent[i] = i
+    count = n
+    limit = longest_m**2
+    for i in range(n):
+        for j in range(i + 1, n):
+            if (x[i, 0] - x[j, 0]) ** 2 + (x[i, 1] - x[j, 1]) ** 2 <= limit:
+                a, b = _root(parent, i), _root(parent, j)
+                if a != b:
+                    count -= 1
+                    if a < b:
+                        parent[b] = a
+                    else:
+                        parent[a] = b
+    for i in range(n):
+        label[i] = _root(parent, i)
+    return count
+
+
+@numba.njit(cache=True, fastmath=False)
+def toward(x, y, cx, cy, stride):
+    """Displacement (m) toward (cx, cy), at most `stride`, never beyond."""
+    dx, dy = cx - x, cy - y
+    d = math.sqrt(dx * dx + dy * dy)
+    if d <= 1e-9:
+        return 0.0, 0.0
+    part = min(stride / d, 1.0)
+    return dx * part, dy * part
+
+
+@numba.njit(cache=True, fastmath=False)
+def spanning_tree(x, members):
+    """(left, right, length) of the edges of the minimum spanning tree (Prim) of the rows `members` of x ((n, 2) m)."""
+    m = len(members)
+    near, via = np.full(m, FAR_M2), np.zeros(m, dtype=np.int64)
+    done = np.zeros(m, dtype=np.bool_)
+    left, right, length = np.empty(m - 1, dtype=np.int64), np.empty(m - 1, dtype=np.int64), np.empty(m - 1)
+    current = 0
+    done[0] = True
+    for e in range(m - 1):
+        pick = -1
+        for a in range(m):
+            if done[a]:
+                continue
+            i, j = members[a], members[current]
+            d2 = (x[i, 0] - x[j, 0]) ** 2 + (x[i, 1] - x[j, 1]) ** 2
+            if d2 < near[a]:
+                near[a], via[a] = d2, current
+            if pick < 0 or near[a] < near[pick]:
+                pick = a
+        done[pick] = True
+        left[e], right[e], length[e] = members[pick], members[via[pick]], math.sqrt(near[pick])
+        current = pick
+    return left, right, length
+
+
+@numba.njit(cache=True, fastmath=False)
+def keep_links(x, members, move, pull_weight, range_m, margin, stride, rules):
+    """`methods.steering.keep_links` for one subnet: changes `move` so that no edge of its tree outgrows its limit.
+
+    x: (n, 2) m. members: (m,) int, rows. move: (n, 2) strides. pull_weight: (n,). range_m, margin, stride: m.
+    rules: (11,) `methods.steering.link_rules`.
+    """
+    if len(members) == 1:
+        return
+    left, right, length = spanning_tree(x, members)
+    limit = range_m - margin
+    group, strained = np.arange(len(x)), np.zeros(len(x), dtype=np.bool_)
+    for e in range(len(left)):  # Prim's order: the right end is in the tree already
+        if length[e] > limit - 2.0 * stride:
+            group[left[e]] = group[right[e]]
+    for e in range(len(left)):
+        i, j = left[e], right[e]
+        then = math.hypot(
+            x[i, 0] - x[j, 0] + (move[i, 0] - move[j, 0]) * stride,
+            x[i, 1] - x[j, 1] + (move[i, 1] - move[j, 1]) * stride,
+        )
+        if length[e] > limit - 2.0 * stride and then > max(limit, length[e]) + rules[0] * range_m:
+            strained[group[i]] = True
+    nodes, parent = np.empty(len(members), dtype=np.int64), np.empty(len(members), dtype=np.int64)
+    place, most = np.empty(len(x), dtype=np.int64), np.empty(len(members))
+    for root in members:
+        if group[root] != root or not strained[root]:
+            continue
+        nodes[0], place[root], count = root, 0, 1
+        for e in range(len(left)):
+            i = left[e]
+            if group[i] == root and i != root:
+                nodes[count], place[i], parent[count] = i, count, place[right[e]]
+                most[count] = max(limit, length[e]) / stride
+                count += 1
+        _project(x, nodes[:count], parent[:count], most[:count], move, pull_weight, stride, rules)
+
+
+@numba.njit(cache=True, fastmath=False)
+def _slack(vx, vy, limit, least):
+    """(limit^2 - |v|^2) / (2 limit), positive also where rounding says otherwise."""
+    return max((limit * limit - vx * vx - vy * vy) / (2.0 * limit), least)
+
+
+@numba.njit(cache=True, fastmath=False)
+def _way(slack, slope, curve, least):
+    """The a > 0 at which slope a + curve a^2 / 2 has used up the slack."""
+    return 2.0 * slack / max(slope + math.sqrt(slope * slope + 2.0 * curve * slack), least)
+
+
+@numba.njit(cache=True, fastmath=False)
+def _project(x, nodes, parent, limit, move, pull_weight, stride, rules):
+    """`methods.steering.project_moves` for one tree: node a > 0 hangs on parent[a] < a by an edge of limit[a].
+
+    The same iterations; only Newton's system is solved from the leaves to the root and back.
+    """
+    lightest, end_gap, first_gap, to_the_wall = rules[1], rules[2], rules[3], rules[4]
+    usual, fast, careful, most_iterations = rules[5], rules[6], rules[7], int(rules[8])
+    least_slack, smallest = rules[9], rules[10]
+    k = len(nodes)
+    p, w, u, h = np.empty((k, 2)), np.empty((k, 2)), np.empty((k, 2)), np.empty(k)
+    heaviest = 0.0
+    for a in range(k):
+        heaviest = max(heaviest, pull_weight[nodes[a]])
+    mx, my = 0.0, 0.0
+    for a in range(k):
+        i = nodes[a]
+        h[a] = max(pull_weight[i] / heaviest, lightest)
+        for axis in range(2):
+            p[a, axis], w[a, axis] = x[i, axis] / stride, move[i, axis]
+        mx, my = mx + p[a, 0] / k, my + p[a, 1] / k
+    far = 0.0
+    for a in range(k):
+        far = max(far, math.hypot(p[a, 0] - mx, p[a, 1] - my))
+    v, slack, room, y, z = np.zeros((k, 2)), np.ones(k), np.ones(k), np.zeros(k), np.empty(k)
+    for a in range(k):
+        u[a, 0], u[a, 1] = -0.5 * (p[a, 0] - mx) / far, -0.5 * (p[a, 1] - my) / far
+        room[a] = _slack(u[a, 0], u[a, 1], 1.0, least_slack)
+        z[a] = first_gap / room[a]
+    for a in range(1, k):
+        b = parent[a]
+        for axis in range(2):
+            v[a, axis] = p[a, axis] - p[b, axis] + u[a, axis] - u[b, axis]
+        slack[a] = _slack(v[a, 0], v[a, 1], limit[a], least_slack)
+        y[a] = first_gap / slack[a]
+    d, r, dx = np.empty((k, 3)), np.empty((k, 2)), np.empty((k, 2))
+    c, dy, dz, out = np.empty((k, 3)), np.zeros(k), np.empty(k), np.zeros(k)
+    centering = usual
+    for _ in range(most_iterations):
+        gap = 0.0
+        for a in range(k):
+            gap += room[a] * z[a] + (slack[a] * y[a] if a else 0.0)
+        gap /= 2 * k - 1
+        if gap <= end_gap:
+            break
+        tau = centering * gap
+        for a in range(k):
+            tight, press = z[a] / room[a], tau / room[a]
+            d[a, 0], d[a, 1] = h[a] + z[a] + tight * u[a, 0] ** 2, tight * u[a, 0] * u[a, 1]
+            d[a, 2] = h[a] + z[a] + tight * u[a, 1] ** 2
+            for axis in range(2):
+                r[a, axis] = h[a] * (w[a, axis] - u[a, axis]) - press * u[a, axis]
+        for a in range(1, k):
+            b, gx, gy = parent[a], v[a, 0] / limit[a], v[a, 1] / limit[a]
+            stiff, bend, pull = y[a] / slack[a], y[a] / limit[a], tau / slack[a]
+            c[a, 0], c[a, 1], c[a, 2] = bend + stiff * gx * gx, stiff * gx * gy, bend + stiff * gy * gy
+            for part in range(3):
+                d[a, part] += c[a, part]
+                d[b, part] += c[a, part]
+            r[a, 0], r[a, 1] = r[a, 0] - pull * gx, r[a, 1] - pull * gy
+            r[b, 0], r[b, 1] = r[b, 0] + pull * gx, r[b, 1] + pull * gy
+        for a in range(k - 1, 0, -1):  # leaves first
+            b = parent[a]
+            det = d[a, 0] * d[a, 2] - d[a, 1] ** 2
+            i00, i01, i11 = d[a, 2] / det, -d[a, 1] / det, d[a, 0] / det
+            e00, e01 = c[a, 0] * i00 + c[a, 1] * i01, c[a, 0] * i01 + c[a, 1] * i11
+            e10, e11 = c[a, 1] * i00 + c[a, 2] * i01, c[a, 1] * i01 + c[a, 2] * i11
+            d[b, 0] -= e00 * c[a, 0] + e01 * c[a, 1]
+            d[b, 1] -= e00 * c[a, 1] + e01 * c[a, 2]
+            d[b, 2] -= e10 * c[a, 1] + e11 * c[a, 2]
+            r[b, 0] += e00 * r[a, 0] + e01 * r[a, 1]
+            r[b, 1] += e10 * r[a, 0] + e11 * r[a, 1]
+        for a in range(k):  # the root first
+            if a:
+                b = parent[a]
+                r[a, 0] += c[a, 0] * dx[b, 0] + c[a, 1] * dx[b, 1]
+                r[a, 1] += c[a, 1] * dx[b, 0] + c[a, 2] * dx[b, 1]
+            det = d[a, 0] * d[a, 2] - d[a, 1] ** 2
+            dx[a, 0] = (d[a, 2] * r[a, 0] - d[a, 1] * r[a, 1]) / det
+            dx[a, 1] = (d[a, 0] * r[a, 1] - d[a, 1] * r[a, 0]) / det
+        most = 1e300
+        for a in range(k):
+            across = u[a, 0] * dx[a, 0] + u[a, 1] * dx[a, 1]
+            dz[a] = tau / room[a] - z[a] + z[a] / room[a] * across
+            far = _way(room[a], across, dx[a, 0] ** 2 + dx[a, 1] ** 2, smallest)
+            most = min(most, far, z[a] / max(-dz[a], smallest))
+            if a:
+                b = parent[a]
+                gx, gy = dx[a, 0] - dx[b, 0], dx[a, 1] - dx[b, 1]
+                out[a] = (v[a, 0] * gx + v[a, 1] * gy) / limit[a]
+                dy[a] = tau / slack[a] - y[a] + y[a] / slack[a] * out[a]
+                far = _way(slack[a], out[a], (gx * gx + gy * gy) / limit[a], smallest)
+                most = min(most, far, y[a] / max(-dy[a], smallest))
+        step = min(1.0, to_the_wall * most)
+        for a in range(k):
+            for axis in range(2):
+                u[a, axis] += step * dx[a, axis]
+            z[a] += step * dz[a]
+            y[a] += step * dy[a]
+            room[a] = _slack(u[a, 0], u[a, 1], 1.0, least_slack)
+        for a in range(1, k):
+            for axis in range(2):
+                v[a, axis] = p[a, axis] - p[parent[a], axis] + u[a, axis] - u[parent[a], axis]
+            slack[a] = _slack(v[a, 0], v[a, 1], limit[a], least_slack)
+        centering = fast if step > 0.9 else (usual if step > 0.5 else careful)
+    for a in range(k):
+        move[nodes[a], 0], move[nodes[a], 1] = u[a, 0], u[a, 1]

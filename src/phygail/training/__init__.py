@@ -1,1 +1,0 @@
-"""Training of the learned methods; needs the extra `learn`."""
