@@ -1,9 +1,14 @@
-"""Takes the pictures of the page for the documents: `python docs/make_pictures.py` (needs a chromium, extra `dev`)."""
+"""Takes the pictures of the page for the documents: `python docs/make_pictures.py` (needs a chromium, extra `dev`).
+
+The flights of the gallery are made by the commands that stand there: `python docs/make_pictures.py --flights`.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -53,8 +58,21 @@ def finish_of(browser: Browser) -> int:
     return int(step)
 
 
+def make_flights() -> None:
+    """Fly the gallery: the commands of docs/gallery.md, movies into `_static`, pictures into `images`."""
+    text = (IMAGES.parent / "gallery.md").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line.startswith("    phygail recover ") and " --picture " in line:
+            *words, file = line.split()[1:]
+            folder = IMAGES if file.endswith(".gif") else IMAGES.parent / "_static"
+            subprocess.run([sys.executable, "-m", "phygail", *words, str(folder / file)], check=True)
+
+
 def main() -> None:
     """Take all of them."""
+    if sys.argv[1:] == ["--flights"]:
+        make_flights()
+        return
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         end = finish_of(browser)
