@@ -312,6 +312,12 @@ def weight_count(method: str, without: str = "-") -> str:
 
 
 @fact
+def generations(name: str) -> str:
+    """How many generations the log of a training under results/trained holds."""
+    return str(len((RESULTS / "trained" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()))
+
+
+@fact
 def light_mb(_: str) -> str:
     """What the light install may weigh: CI fails above."""
     return re.search(r"^LIGHT_MB := (\d+)", (RESULTS.parent / "Makefile").read_text(encoding="utf-8"), re.M)[1]

@@ -10,6 +10,7 @@ docs/experiments/ is written whole: a page for every experiment. A test makes ev
 from __future__ import annotations
 
 import functools
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -40,6 +41,7 @@ from phygail.experiments.statistics import (
 )
 from phygail.files import read_json, write_text
 from phygail.methods import METHODS
+from phygail.render.style import drawer
 from phygail.render.tables import cell_text, markdown_table
 
 ROOT = RESULTS.parent
@@ -353,10 +355,27 @@ def draw_overall(path: Path) -> None:
     draw_curves(rows.filter(pl.col("method").is_in(names.implode())), path)
 
 
+def draw_trained(kind: str) -> None:
+    """The curves of the trainings under results/trained, and the histogram of its expert database."""
+    from phygail.learning.log import curves_figure
+    from phygail.methods.phygail.experts.dataset import ExpertSet
+    from phygail.methods.phygail.experts.report import draw_expert_steps
+    from phygail.methods.reach_evolved.train import PANELS
+
+    folder = RESULTS / "trained"
+    logs = {path.stem: (path, (PANELS,)) for path in folder.glob("*.jsonl")}
+    logs["phygail-taught"] = (folder / "phygail-taught" / "log.jsonl", ())
+    for name, (path, panels) in logs.items():
+        entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        drawer(lambda of: curves_figure(*of))((entries, *panels), folder / f"{name}.{kind}")
+    draw_expert_steps(ExpertSet.open(folder / "full.h5"), folder / f"experts.{kind}")
+
+
 def draw_figures(kinds: list[str]) -> None:
-    """Every figure of an experiment, and the README's."""
+    """Every figure of an experiment, of the trainings, and the README's."""
     for kind in kinds:
         draw_overall(DOCS / "images" / f"overall.{kind}")
+        draw_trained(kind)
         for name in reports():
             experiment = EXPERIMENTS.get(experiment_of(name))
             shown = load_evidence(experiment, flights_folder(experiment, RESULTS / name))
