@@ -26,7 +26,7 @@ import phygail
 from phygail.cli.main import main as phygail_main
 from phygail.experiments.engine import serve
 from phygail.experiments.grid import Grid
-from phygail.experiments.task import Job, Task
+from phygail.experiments.rows import Job, Task
 from phygail.learning.run import override
 from phygail.methods.phygail.config import PROFILES
 from phygail.methods.phygail.experts.database import concatenate, pack, write_archive

@@ -21,7 +21,7 @@ from phygail.experiments.statistics import load_evidence, summarize
 from phygail.methods.controller import fly_case
 from phygail.methods.cr_ma import load_actor
 from phygail.methods.phygail import load_policy
-from phygail.methods.reach_evolved.gates import load_gates
+from phygail.methods.reach_evolved import load_gates
 from phygail.swarm.scenario import load_scenarios
 
 ROOT = Path(__file__).parent.parent

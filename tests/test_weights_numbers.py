@@ -15,7 +15,7 @@ from phygail.experiments.grid import Grid
 from phygail.methods.base import make_method
 from phygail.methods.controller import run_episode
 from phygail.methods.phygail import Policy
-from phygail.methods.reach_evolved.gates import GatePolicy
+from phygail.methods.reach_evolved import GatePolicy
 from phygail.weights import bad_tensor, bundled
 
 BUNDLED = [("reach-evolved", GatePolicy), ("reach-cloned", GatePolicy), ("phygail-taught", Policy)]

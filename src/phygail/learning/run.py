@@ -26,14 +26,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor, nn
 
 from phygail import __version__
-from phygail.config import InputError
+from phygail.config import InputError, Registry
 from phygail.files import make_folder, read_json, whole_file, write_text
 from phygail.learning.log import PANELS, Entry, Panel, RunLog, draw_curves, headline, live, read_log
 from phygail.learning.networks import one_thread, save_weights
 from phygail.methods.base import OLD_VERSION, Method
 from phygail.methods.controller import run_episode
 from phygail.methods.planning import PlanMethod, largest_move_m
-from phygail.registry import Registry
 from phygail.rng import generator
 from phygail.swarm.scenario import Scenario, draw_scenario
 

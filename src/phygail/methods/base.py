@@ -34,8 +34,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from phygail.config import EndedFromOutside, InputError
-from phygail.registry import Registry
+from phygail.config import EndedFromOutside, InputError, Registry
 from phygail.sensing.imperfect import own_estimate
 from phygail.sensing.radio import FLOOD, HELLO, Talk
 from phygail.sensing.views import GlobalView, LocalView, Scope, SubnetView, SubnetViews

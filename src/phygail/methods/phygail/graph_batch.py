@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from phygail.config import LINK_TOLERANCE_M
+from phygail.config import LINK_TOLERANCE_M, Registry
 from phygail.methods.phygail.graph import NODE_FEATURES, PAPER, Graph, GraphSpec, Surroundings, assemble
-from phygail.registry import Registry
 from phygail.swarm.batch import BatchState
 from phygail.swarm.links import group_means
 from phygail.swarm.scenario import Scenario
