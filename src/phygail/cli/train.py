@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -216,8 +215,8 @@ class TrainReachEvolved:
             assert self.out is not None
             run = start_evolution(self.out, override(EvolveConfig(), settings), command_line())
         best = evolve(run, until=self.stop_after, workers=max(1, self.workers), tensorboard=self.tensorboard)
-        if math.isfinite(best):
-            note(f"best policy: {best:.3f} of its clone's steps, zero-shot; {run.folder / BEST}")
+        if best is not None:
+            note(f"best policy: {best.over_clone:.3f} of its clone's steps, zero-shot; {run.folder / BEST}")
         else:
             note(f"no policy was validated yet; go on with --resume {run.folder}")
         return 0

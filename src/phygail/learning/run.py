@@ -163,22 +163,25 @@ class Score:
     """How a policy does on validation scenarios; what a training does not measure is None.
 
     Attributes:
-        success: Share of scenarios it reconnects by itself: an episode saved by a fallback (`flag`) is none.
+        success: Share of scenarios that it reconnects by itself: an episode saved by a fallback (`flag`) is none.
         over_bound: Steps over lower bounds, both summed over all scenarios.
         mean_steps: A failure counts as the whole budget.
         mean_largest_move_m: Mean over scenarios of the largest displacement, of the plan if it plans, else as flown.
+        over_clone: Mean over swarm sizes of mean steps, over those of the clone that an evolution began with.
     """
 
-    success: float
+    success: float | None
     over_bound: float | None
     mean_steps: float
     mean_largest_move_m: float | None = None
+    over_clone: float | None = None
 
     def better_than(self, other: Score | None, by: str = "mean_steps") -> bool:
-        """Success first, then the attribute `by`, smaller is better."""
+        """Success first, if it was measured, then the attribute `by`; smaller is better."""
         if other is None:
             return True
-        return (-self.success, getattr(self, by)) < (-other.success, getattr(other, by))
+        mine, theirs = (-(score.success or 0.0) for score in (self, other))
+        return (mine, getattr(self, by)) < (theirs, getattr(other, by))
 
     def entry(self) -> dict[str, float]:
         """What was measured, for logs and configs."""
