@@ -16,6 +16,7 @@ MODULES = {
     "cli.export": "cli.train",
     "cli.methods": "cli.inspect",
     "cli.play": "cli.page",
+    "cli.reproduce": "cli.compare",
     "cli.scenarios": "cli.inspect",
     "cli.serve": "cli.page",
     "cli.train_evolve": "cli.train",
