@@ -47,9 +47,9 @@ def files_called() -> Iterator[set[str]]:
             importlib.import_module(module.name)  # before it counts: what runs on import is nobody's answer
     codes: set[CodeType] = set()
 
-    def see(rows_table: FrameType, event: str, _: Any) -> None:
+    def see(called: FrameType, event: str, _: Any) -> None:
         if event == "call":
-            codes.add(rows_table.f_code)
+            codes.add(called.f_code)
 
     found: set[str] = set()
     sys.setprofile(see)

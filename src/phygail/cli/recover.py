@@ -106,11 +106,11 @@ class Recover:
         safety = self.safety == "on"
         for name in names:
             with named_faults(METHODS.get(name)):  # a method from a plugin may raise anything
-                flights[name], pilot = fly_case(case.scenario, name, safety=safety, policy=policy, record=record)
+                flights[name], method = fly_case(case.scenario, name, safety=safety, policy=policy, record=record)
                 facts = case_row(case, name, safety=safety, policy=policy)
-                rows.append(facts | episode_row(flights[name], pilot))
+                rows.append(facts | episode_row(flights[name], method))
             if flights[name].nonfinite:
-                note(nonfinite_fault(pilot))
+                note(nonfinite_fault(method))
         rows.sort(key=lambda row: (-row["converged"], row["steps"]))
         self._save(flights)
         _print_json(case, rows) if self.json else _print_table(case, rows)

@@ -218,8 +218,8 @@ class Journal:
 
 
 def rows_table(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
-    """The rows as a polars frame, sorted by scenario and method."""
-    import polars as pl  # 0.3 s: only when a frame is wanted
+    """The rows as a polars table, sorted by scenario and method."""
+    import polars as pl  # 0.3 s: only when a table is wanted
 
     kinds = {str: pl.String, int: pl.Int64, float: pl.Float64}
     ordered = sorted(rows, key=key_of)

@@ -333,7 +333,7 @@ def setting_count(rows: pl.DataFrame) -> int:
 
 
 def common_cases(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the scenarios that every method of the frame flew."""
+    """The rows of the scenarios that every method of the table flew."""
     methods = rows["method"].n_unique()
     return rows.filter(pl.col("method").n_unique().over("scenario") == methods)
 

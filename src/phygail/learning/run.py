@@ -229,7 +229,7 @@ class Job:
     Attributes:
         name: Kind of the weights; what `phygail train` calls it. version: Of the architecture.
         updates: Learns while it is iterated over, `iterations` times.
-        pilot: A fresh method that flies with the given network, for validation.
+        flown_by: Makes a fresh method that flies with the given network, for validation.
         scenarios: Fixed validation scenarios, none of which is trained on.
         every: Iterations between validations; the last iteration is always validated.
         by: What decides between snapshots of equal success: "mean_steps" or "mean_largest_move_m".
@@ -240,7 +240,7 @@ class Job:
     version: int
     iterations: int
     updates: Iterable[Update]
-    pilot: Callable[[nn.Module], Method]
+    flown_by: Callable[[nn.Module], Method]
     scenarios: Sequence[Scenario]
     every: int
     by: str = "mean_steps"
@@ -266,7 +266,7 @@ def run(job: Job, out: Path, command: str = "") -> Score:
         for update in job.updates:
             entry: dict[str, Any] = {"iteration": update.iteration, **update.metrics}
             if due(update.iteration, job.every, job.iterations):
-                score = validate(lambda network=update.network: job.pilot(network), job.scenarios)  # type: ignore[misc]
+                score = validate(lambda network=update.network: job.flown_by(network), job.scenarios)  # type: ignore[misc]
                 point = {"iteration": update.iteration, **{key: round(x, 4) for key, x in score.entry().items()}}
                 config["validation"].append(point)
                 entry |= point

@@ -129,7 +129,7 @@ def place_of(method: object) -> str:
 
 def line_in(file: str, trace: TracebackType | None) -> int | None:
     """The line of a file where an exception passed through it last."""
-    lines = [frame.lineno for frame in traceback.extract_tb(trace) if frame.filename == file]
+    lines = [entry.lineno for entry in traceback.extract_tb(trace) if entry.filename == file]
     return lines[-1] if lines else None
 
 

@@ -61,8 +61,8 @@ def run_episode(
         record: Keep every state (`Episode.states`) for pictures and trajectories.
         rng: Randomness of a method that is named, in place of the scenario's own (`begin_episode`).
     """
-    pilot = make_method(method, rng) if isinstance(method, str) else method
-    return fly(scenario, controller(pilot, scenario), safety=safety, record=record)
+    made = make_method(method, rng) if isinstance(method, str) else method
+    return fly(scenario, controller(made, scenario), safety=safety, record=record)
 
 
 def sensed_controller(method: Method, scenario: Scenario, sensing: Sensing, rng: np.random.Generator) -> Controller:
@@ -144,7 +144,7 @@ class _Phases:
     def __init__(self, method: Method, scenario: Scenario) -> None:
         self._method, self._scenario = method, scenario
         self._pristine = copy.deepcopy(method)
-        self._pilot: Method | None = None
+        self._flying: Method | None = None
         self._observer: WorldObserver | None = None
         self._base = -1
 
@@ -158,28 +158,28 @@ class _Phases:
                 if self._scenario.world.redundant and flight.critical
                 else np.zeros_like(state.positions)
             )
-        again = self._pilot is not None and plans_ahead(self._method) and flight.lost_now(state.step)
-        if self._pilot is None or flight.base != self._base or again:
+        again = self._flying is not None and plans_ahead(self._method) and flight.lost_now(state.step)
+        if self._flying is None or flight.base != self._base or again:
             self._begin(state)
             self._tell(REPLAN if again else "")
-        assert self._pilot is not None
-        wanted = checked_command(self._decide(state), state.positions.shape, self._pilot)
-        self._tell(self._pilot.flag)
+        assert self._flying is not None
+        wanted = checked_command(self._decide(state), state.positions.shape, self._flying)
+        self._tell(self._flying.flag)
         return wanted
 
     def _decide(self, state: SwarmState) -> np.ndarray:
-        assert self._pilot is not None
+        assert self._flying is not None
         assert self._observer is not None
-        view = self._observer.observe(state, self._pilot.scope)
-        if isinstance(view, SubnetViews) and isinstance(self._pilot, SubnetMethod):
+        view = self._observer.observe(state, self._flying.scope)
+        if isinstance(view, SubnetViews) and isinstance(self._flying, SubnetMethod):
             if view.own_rosters is not None:  # one subnet at a time: each has a roster of its own
-                return SubnetMethod.act_all(self._pilot, view)
-            return self._pilot.velocities(view) if view.own_centers is None else self._pilot.act_imperfect(view)
-        return self._pilot.velocities(view)
+                return SubnetMethod.act_all(self._flying, view)
+            return self._flying.velocities(view) if view.own_centers is None else self._flying.act_imperfect(view)
+        return self._flying.velocities(view)
 
     def _begin(self, state: SwarmState) -> None:
         assert state.flight is not None
-        self._pilot = self._method if self._pilot is None else copy.deepcopy(self._pristine)
+        self._flying = self._method if self._flying is None else copy.deepcopy(self._pristine)
         self._observer, self._base = WorldObserver(self._scenario, state.flight), state.flight.base
 
     def _tell(self, flag: str) -> None:

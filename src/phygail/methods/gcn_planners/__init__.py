@@ -114,7 +114,7 @@ def weights_name(profile: str) -> str:
 
 
 def plan_case(points: np.ndarray, operator: np.ndarray, mission: Mission, *, normalized: bool) -> PlanCase:
-    """The case in the frame of the map's center.
+    """The case in coordinates from the map's center.
 
     The map is the square of side W around the center; should a user's own center leave somebody outside, it grows to
     hold all of them.
