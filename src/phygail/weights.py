@@ -219,7 +219,7 @@ def _varint(message: bytes, place: int) -> tuple[int, int]:
 
 
 class OnnxPolicy:
-    """A loaded policy file. Nothing in it changes, so copies of a pilot share it.
+    """A loaded policy file. Nothing in it changes, so copies of a method share it.
 
     Attributes:
         kind, version: Of the files that this class reads. inputs, outputs: Names of their tensors.

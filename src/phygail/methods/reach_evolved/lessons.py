@@ -19,8 +19,8 @@ from torch import Tensor
 
 from phygail.learning.networks import one_thread
 from phygail.methods.base import make_method
+from phygail.methods.reach_evolved import GateShape
 from phygail.methods.reach_evolved.beliefs import Beliefs, BeliefSpec
-from phygail.methods.reach_evolved.gates import GateShape
 from phygail.methods.steering import go
 from phygail.rng import generator
 from phygail.sensing.views import Observer, Scope
