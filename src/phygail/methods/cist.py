@@ -36,10 +36,10 @@ class Group:
 
 @register
 class Cist(GlobalPlan):
-    """Subnets are joined by the fewest relays, drawn from those that can be spared.
+    """Subnets are joined by the fewest relays, which are UAVs that can be spared.
 
-    Straight chains along the minimum spanning tree of the subnets; three of them are tied to a star about their Fermat
-    point where that saves relays.
+    Relays form straight chains along the minimum spanning tree of the subnets. Three subnets are tied to a star about
+    their Fermat point where that saves relays.
     """
 
     name = "cist"
@@ -151,7 +151,7 @@ def _along(start: np.ndarray, end: np.ndarray, range_m: float) -> np.ndarray:
 def fermat_point(corners: np.ndarray) -> np.ndarray:
     """(2,) m, the point with the smallest sum of distances to three `corners` ((3, 2) m).
 
-    A corner whose angle is at least 120 degrees; otherwise the point that sees every side under 120 degrees, in
+    It is a corner whose angle is at least 120 degrees, or else the point that sees every side under 120 degrees, with
     barycentric coordinates side / sin(angle + 60 degrees).
     """
     weights = []

@@ -40,8 +40,8 @@ NEAREST = 12  # crossing pairs considered per UAV
 KICK_POOL = 24  # crossing pairs a random exchange chooses from
 MOST_KICKS = 3  # exchanges between two descents
 PATIENCE = 60  # descents without a better plan before the search ends
-STRAINED = 1e-3  # of the largest tension: below, an edge carries none
-SCREENED = 400  # up to this many UAVs the hop test screens trials; its tables are (n, n)
+STRAINED = 1e-3  # share of the largest tension; an edge with less carries none
+SCREENED = 400  # up to this many UAVs a test of hops sorts trials out; its tables are (n, n)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def shortest_flight(
 def least_motion(positions: np.ndarray, plan: Plan, range_m: float, flight_m: float, *, slack_m: float = 0.0) -> Plan:
     """The plan along the same tree with the smallest sum of displacements, none longer than `flight_m`.
 
-    The plan given is returned where the solver finds nothing better.
+    If the solver finds nothing better, `plan` is returned.
     """
     n, m = len(positions), len(plan.edges)
     unit = _unit(positions, plan.edges, range_m)
@@ -118,7 +118,7 @@ def least_motion(positions: np.ndarray, plan: Plan, range_m: float, flight_m: fl
 
 
 def contraction(positions: np.ndarray, edges: np.ndarray, range_m: float) -> Plan:
-    """The plan that needs no solver: the whole swarm shrinks about the middle of its bounding box."""
+    """A plan that needs no solver: the whole swarm shrinks about the middle of its bounding box."""
     targets = repair(positions, positions, edges, range_m, 0.0)  # staying, made feasible
     return Plan(targets, _longest(targets - positions), edges, np.zeros(len(edges)))
 
@@ -290,7 +290,7 @@ class TreeSearch:
         """Promising edges (rows i, j) in place of edge k, the best first."""
         forest = np.delete(plan.edges, k, axis=0)
         without = self._solve(forest, spanning=False)
-        if not self._better(without, plan):  # another part of the tree is as bad
+        if not self._better(without, plan):  # another part of the tree is as long
             return
         inside = one_side(len(self._positions), forest, plan.edges[k, 0])
         pairs = crossing_pairs(without.targets, inside)
