@@ -130,7 +130,7 @@ def _basis_of(view: SubnetView, ruled_out: np.ndarray) -> bytes:
 
 
 def make_plan(view: SubnetView, ruled_out: np.ndarray) -> Plan:
-    """Both ends of a missing link fly half of what is missing; if several links would tear the subnet, only the shortest.
+    """Both ends of a missing link fly half of the gap; only the shortest link counts if several would tear the subnet.
 
     Args:
         view: The subnet. ruled_out: (N,) bool, teammates not expected.
