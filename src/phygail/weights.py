@@ -240,6 +240,11 @@ class OnnxPolicy:
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
+    def input_type(self, name: str) -> type[np.floating]:
+        """The precision in which an input is read: double or single."""
+        double = any(told.name == name and told.type == "tensor(double)" for told in self._session.get_inputs())
+        return np.float64 if double else np.float32
+
     def answer(self, *values: np.ndarray) -> list[np.ndarray]:
         """The outputs for these inputs, all finite.
 

@@ -96,11 +96,11 @@ class TrainPhygail:
     """Train the paper's policy: GAIL and MAPPO on the physics-gated graph network. Killed, it resumes bit for bit.
 
     For example:
-      phygail train phygail --experts experts/paper.h5 --profile cpu --out runs/paper
-      phygail train phygail --resume runs/paper
+      phygail train phygail --experts experts/paper.h5 --profile compact --out runs/compact
+      phygail train phygail --resume runs/compact
       phygail train phygail --experts experts/paper.h5 --out runs/no-gail --set w_il=0 --set epochs=200
-      phygail train phygail --experts experts/paper.h5 --start-from runs/paper --out runs/wide --set map_scale=5
-      phygail train phygail --curves runs/paper
+      phygail train phygail --experts experts/paper.h5 --start-from runs/compact --out runs/wide --set map_scale=5
+      phygail train phygail --curves runs/compact
     """
 
     experts: Database = None
