@@ -42,12 +42,12 @@ def read_json(path: Path) -> Any:
 def parse_json(text: str) -> Any:
     """What a JSON text says, or ValueError; a key that occurs twice is an error, too, since only one would count."""
     try:
-        return json.loads(text, object_pairs_hook=_unlike_keys)
+        return json.loads(text, object_pairs_hook=_distinct_keys)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 
 
-def _unlike_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of these pairs."""
     entry = dict(pairs)
     if len(entry) < len(pairs):

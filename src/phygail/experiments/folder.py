@@ -86,7 +86,7 @@ def make_judge(job: Job) -> Judge:
             cases[number] = make_case(job.cases.scenario(number))
         case = cases.get(number)
         expected = _cell_facts(job, number) if case is None else _facts(case, row["method"], job)
-        return _difference(row, expected) or _beyond(row) or ("" if case is None else _unlike_budget(row, case))
+        return _difference(row, expected) or _beyond(row) or ("" if case is None else _off_budget(row, case))
 
     return judge
 
@@ -125,7 +125,7 @@ def _beyond(row: Row) -> str:
     return ""
 
 
-def _unlike_budget(row: Row, case: Case) -> str:
+def _off_budget(row: Row, case: Case) -> str:
     """Check a row against its budget and the length of a step."""
     budget = case.scenario.budget_steps
     if row["steps"] > budget or (not row["converged"] and row["steps"] != budget):

@@ -284,11 +284,11 @@ def _flag_notes(rows: pl.DataFrame) -> Iterable[str]:
     flags = rows.select("method", flag=pl.col("flag").str.split(";")).explode("flag").filter(pl.col("flag") != "")
     kinds = flags.with_columns(flag=pl.col("flag").str.replace(f"^{ERROR}.*", ERROR))
     for method, flag, count in kinds.group_by("method", "flag").len().sort("method", "flag").iter_rows():
-        fate = {
+        words = {
             TIMEOUT: "met the time limit and are entered as failures",
             ERROR: "ended with an error and are entered as failures",
         }
-        yield f"{method}: {count} of {episodes[method]} episodes {fate.get(flag, f'carry the flag {flag}')}"
+        yield f"{method}: {count} of {episodes[method]} episodes {words.get(flag, f'carry the flag {flag}')}"
 
 
 # --- means in which every setting weighs the same --------------------------------------------------------------------

@@ -136,10 +136,10 @@ def make_plan(view: SubnetView, ruled_out: np.ndarray) -> Plan:
         view: The subnet. ruled_out: (N,) bool, teammates not expected.
     """
     physics = view.mission.physics
-    reach = plan_range(physics)
-    links = missing_links(view, ruled_out, reach)
+    range_m = plan_range(physics)
+    links = missing_links(view, ruled_out, range_m)
     leaders = {
-        row: (view.roster[end] - view.positions[row]) * (0.5 * (away - reach) / away) for row, end, away in links
+        row: (view.roster[end] - view.positions[row]) * (0.5 * (away - range_m) / away) for row, end, away in links
     }
     targets = bridge_targets(view, leaders)
     if len(links) > 1 and not network_is_one(targets, physics):

@@ -32,7 +32,7 @@ class Cases:
         pairs: (n, n, B) bool, pairs of different alive UAVs.
         center: (2, B) m. width_m: (B,) m.
         speed_mps: (B,) v_max. step_s: (B,). budget_steps: (B,) int.
-        reach_m: (B,) m, radio range with its tolerance. contact_m: (B,) m, contact distance.
+        link_m: (B,) m, radio range with its tolerance. contact_m: (B,) m, contact distance.
         near_m, kept_m: (B,) m, neighbor radius of the safety filter and the distance that it keeps.
     """
 
@@ -43,7 +43,7 @@ class Cases:
     speed_mps: np.ndarray
     step_s: np.ndarray
     budget_steps: np.ndarray
-    reach_m: np.ndarray
+    link_m: np.ndarray
     contact_m: np.ndarray
     near_m: np.ndarray
     kept_m: np.ndarray
@@ -65,7 +65,7 @@ def stack_cases(scenarios: Sequence[Scenario], least_rows: int = 0) -> Cases:
         speed_mps=np.array([p.speed_mps for p in physics]),
         step_s=np.array([p.step_s for p in physics]),
         budget_steps=np.array([s.budget_steps for s in scenarios]),
-        reach_m=np.array([p.range_m + LINK_TOLERANCE_M for p in physics]),
+        link_m=np.array([p.range_m + LINK_TOLERANCE_M for p in physics]),
         contact_m=np.array([p.contact_m for p in physics]),
         near_m=np.array([neighbor_radius_m(p) for p in physics]),
         kept_m=np.array([kept_m(p) for p in physics]),
@@ -96,7 +96,7 @@ def find_batch_links(positions: np.ndarray, cases: Cases) -> BatchLinks:
     squared *= squared
     across *= across
     squared += across
-    linked = squared <= cases.reach_m**2
+    linked = squared <= cases.link_m**2
     linked &= cases.pairs
     lowest = lowest_rows(linked)
     first = (lowest == np.arange(len(x))[:, None]) & cases.mask  # the lowest row of a subnet stands for it

@@ -73,13 +73,13 @@ class Watch:
 
     def _disc(self, point: np.ndarray) -> tuple[tuple[slice, slice], np.ndarray]:
         """The cells around a point: their window, and (a, b) bool which of them it watches."""
-        reach = self.radius_m * (1 + _ROUNDING)
+        radius_m = self.radius_m * (1 + _ROUNDING)
         spans = [
-            slice(*np.searchsorted(line, (at - reach, at + reach)))
+            slice(*np.searchsorted(line, (at - radius_m, at + radius_m)))
             for line, at in zip(self._lines.T, point, strict=True)
         ]
         dx, dy = (line[span] - at for line, span, at in zip(self._lines.T, spans, point, strict=True))
-        return (spans[0], spans[1]), np.add.outer(dx**2, dy**2) <= reach**2
+        return (spans[0], spans[1]), np.add.outer(dx**2, dy**2) <= radius_m**2
 
 
 def fits(width_m: float, range_m: float) -> bool:

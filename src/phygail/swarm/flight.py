@@ -269,10 +269,10 @@ def _within_airspeed(velocities: np.ndarray, wind: np.ndarray, physics: Physics)
     return velocities * np.where(a > 0, np.minimum(1.0, share * (1.0 - 1e-12)), 1.0)[:, None]
 
 
-def _fence(shapes: Shapes, positions: np.ndarray, reach_m: float, kept: float) -> tuple[HalfPlanes, np.ndarray]:
+def _fence(shapes: Shapes, positions: np.ndarray, within_m: float, kept: float) -> tuple[HalfPlanes, np.ndarray]:
     """Half-planes (limits in m) of the obstacles that each UAV can get to."""
     distance, away = shapes.nearest(positions)
-    row, which = np.nonzero(distance < reach_m)
+    row, which = np.nonzero(distance < within_m)
     room = np.maximum(0.0, distance[row, which] - kept)
     return HalfPlanes(row, -away[row, which], room), which
 

@@ -349,14 +349,14 @@ def calibration(model: LinkModel, physics: Physics) -> str:
     heard = heard_probability(model, ranges)
     least, window = model.heard
 
-    def reach(share: np.ndarray, level: float) -> float:
+    def farthest_m(share: np.ndarray, level: float) -> float:
         return float(ranges[np.flatnonzero(share >= level).max(initial=0)]) * physics.range_m
 
     linked = binom.sf(least - 1, window, heard)
     degree = float(np.sum(2 * ranges * heard) * (ranges[1] - ranges[0]))
-    shown = ", ".join(f"{level:g} at {reach(heard, level):.0f} m" for level in (0.99, 0.9, 0.5, 0.1))
+    shown = ", ".join(f"{level:g} at {farthest_m(heard, level):.0f} m" for level in (0.99, 0.9, 0.5, 0.1))
     return (
         f"Rician K {model.k_db:g} dB, a hello at {physics.range_m:g} m is lost with probability {model.outage:g}: "
         f"heard with probability {shown}; a link ({least} of {window}) comes up with probability 0.5 at "
-        f"{reach(linked, 0.5):.0f} m; mean degree {degree:.2f} of the disc's; shadowing {model.shadow_db:g} dB"
+        f"{farthest_m(linked, 0.5):.0f} m; mean degree {degree:.2f} of the disc's; shadowing {model.shadow_db:g} dB"
     )

@@ -125,8 +125,8 @@ def _longest_gap_m(scenario: Scenario, final: np.ndarray) -> float:
         return max(0.0, float(spanning_tree(points)[1].max(initial=0.0)) - range_m)
     height = np.array(scenario.world.altitude)[final][:, None]
     apart = np.abs(height - height.T)
-    reach = np.sqrt(np.maximum(range_m**2 - apart**2, 0.0))
-    missing = np.where(apart <= range_m + LINK_TOLERANCE_M, np.maximum(cdist(points, points) - reach, 0.0), np.inf)
+    level_m = np.sqrt(np.maximum(range_m**2 - apart**2, 0.0))
+    missing = np.where(apart <= range_m + LINK_TOLERANCE_M, np.maximum(cdist(points, points) - level_m, 0.0), np.inf)
     return bottleneck(missing)
 
 

@@ -79,7 +79,7 @@ def improve(
     with one_thread():  # small matrices: more threads only wait for each other, and rounding would depend on them
         for _ in range(updates):
             sampled = sample_plans(policy, task, plans, noise)
-            reached = np.where(sampled.verdict.subnets == 1, sampled.verdict.largest_m, np.inf)
+            reached = np.where(sampled.judgment.subnets == 1, sampled.judgment.largest_m, np.inf)
             winner = int(reached.argmin())
             if reached[winner] < smallest:
                 best, smallest = sampled.plans[winner], float(reached[winner])

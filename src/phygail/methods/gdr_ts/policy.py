@@ -120,7 +120,7 @@ def decode(task: PlanTask, action: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Judgment:
     """The judgment of k plans for n UAVs.
 
     Attributes:
@@ -136,7 +136,7 @@ class Verdict:
     subnets: np.ndarray
 
 
-def judge(task: PlanTask, plans: np.ndarray) -> Verdict:
+def judge(task: PlanTask, plans: np.ndarray) -> Judgment:
     """R = -(max_i |q_i - p_i| + 0.2 mean_i |q_i - p_i| + 2 gap(Q))/(W/2) - 0.5 (N_c(Q) - 1) of plans (k, n, 2) m.
 
     The gap term is ours. Without it "leave one UAV behind" (0.5) can beat a long flight, and among split plans only
@@ -159,7 +159,7 @@ def judge(task: PlanTask, plans: np.ndarray) -> Verdict:
     reward = own.sum(axis=1) - edge_cost.sum(axis=1)
     for end in ends:
         np.subtract.at(own, (rows[:, None], end), edge_cost)
-    return Verdict(reward, own, moves[rows, farthest], 1 + split.sum(axis=1))
+    return Judgment(reward, own, moves[rows, farthest], 1 + split.sum(axis=1))
 
 
 def plan_trees(plans: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
@@ -192,7 +192,7 @@ class Sampled:
 
     loss: Tensor
     plans: np.ndarray
-    verdict: Verdict
+    judgment: Judgment
 
 
 def sample_plans(policy: PlanPolicy, task: PlanTask, samples: int, noise: torch.Generator) -> Sampled:
@@ -205,11 +205,11 @@ def sample_plans(policy: PlanPolicy, task: PlanTask, samples: int, noise: torch.
     with torch.no_grad():
         action = mean + std * torch.randn((samples, *mean.shape), generator=noise)
         plans = decode(task, torch.cat([action, mean[None]]).double().numpy())
-    verdict = judge(task, plans)
-    weight = torch.from_numpy(advantages(verdict.reward[:samples], verdict.own[:samples])).float()
+    judgment = judge(task, plans)
+    weight = torch.from_numpy(advantages(judgment.reward[:samples], judgment.own[:samples])).float()
     # Log-probability of a Gaussian, without the constant, which has no gradient.
     log_probability = (-0.5 * ((action - mean) / std).square() - policy.log_std).sum(dim=-1)
-    return Sampled(-(weight * log_probability).mean(), plans, verdict)
+    return Sampled(-(weight * log_probability).mean(), plans, judgment)
 
 
 def advantages(reward: np.ndarray, own: np.ndarray) -> np.ndarray:

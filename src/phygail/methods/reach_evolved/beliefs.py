@@ -416,8 +416,8 @@ class RebasedBeliefs(Beliefs):
         physics, spec = views.mission.physics, self.spec
         sure = SURE if views.mission.silence else np.float32(spec.depth_half)  # half believed
         if views.step == 0:
-            row, wreck = views.damaged_in_range.T
-            depths[views.subnet[row], wreck] = SURE  # recognized as damaged, not merely silent
+            row, damaged = views.damaged_in_range.T
+            depths[views.subnet[row], damaged] = SURE  # recognized as damaged, not merely silent
             return
         flown = physics.speed_mps * physics.step_s * (views.step - self._since[subnet, spot])
         sigma = spec.sigma_m * physics.unit + spec.sigma_rate * flown
