@@ -1,6 +1,6 @@
 """The Ray engine: the same episodes, and trainings, on a cluster, one worker per CPU.
 
-`RAY_ADDRESS` names the cluster; without it a Ray of its own is started on this machine. Every node needs the same
+`RAY_ADDRESS` names the cluster; without it a Ray instance is started on this machine. Every node needs the same
 phygail and the same numerical packages, which is checked: rows of different code never mix. Plugins and the policy
 travel with the job.
 """
@@ -34,11 +34,11 @@ from phygail.experiments.engine import HANG_GRACE_S, TICK_S, WORKER_ENVIRONMENT,
 from phygail.experiments.rows import Job, Result, Task, case_reader, fly_task, prepare
 
 ADDRESS = "RAY_ADDRESS"
-_LOCAL = "local"  # what Ray calls an instance of one's own
+_LOCAL = "local"  # address of an instance on this machine, as Ray calls it
 _STORE_BYTES = 128 * 2**20  # shared memory of a Ray of our own: rows are small
 _NUMERICS = ("numpy", "scipy", "clarabel", "onnxruntime")  # other versions of these can give other rows
 _RECOUNT_S = 10.0  # between two looks at the size of the cluster
-_PATIENCE_S = 30.0  # without a worker, before we say that we wait
+_PATIENCE_S = 30.0  # seconds without a worker before a note says that we wait
 _HOST_AND_PORT = re.compile(r"(?:ray://)?\[?([^/\]]+?)\]?:(\d+)")
 _KNOCK_S = 5.0
 
@@ -47,7 +47,7 @@ log = logging.getLogger("phygail")
 
 @functools.cache
 def surroundings() -> dict[str, str]:
-    """What must be equal on two machines so that their rows are: digest of our files, versions of what computes."""
+    """What must be equal on two machines for equal rows: the digest of our files, versions of numerical packages."""
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for file in sorted(f for f in package.rglob("*") if f.is_file() and "__pycache__" not in f.parts):
@@ -73,7 +73,7 @@ class Parcel:
     Attributes:
         job: With the paths of the sender.
         contents: Path -> content of the plugins and the policy.
-        surroundings: Of the sender, to be found at the receiver; empty if they share one installation.
+        surroundings: Of the sender; the receiver must have the same. Empty if they share one installation.
     """
 
     job: Job
@@ -96,7 +96,7 @@ def unpack(parcel: Parcel) -> Job:
 
 
 def _settle(file: Path, content: bytes) -> Path:
-    """The file itself where this machine has it too, else a copy of the same name."""
+    """The file itself where this machine has it, too; else a copy with the same name."""
     if file.is_file() and file.read_bytes() == content:
         return file
     copy = Path(tempfile.mkdtemp(prefix="phygail-")) / file.name
@@ -111,7 +111,7 @@ class Flyer:
         self._parcel = parcel
 
     def prepare(self) -> Ready | Refusal:
-        """Make the job at home on this node."""
+        """Prepare the job on this node."""
         try:
             self._job = unpack(self._parcel)
             prepare(self._job)
@@ -129,7 +129,7 @@ class Flyer:
 
 
 class _Actor(Worker):
-    """An actor and the answers it owes, in the order in which it gives them."""
+    """An actor and the answers that are still to come, in their order."""
 
     def __init__(self, handle: Any) -> None:
         super().__init__()
@@ -164,8 +164,8 @@ class RayEngine(Pool[_Actor]):
         super().__init__(workers, grace_s)
         if importlib.util.find_spec("ray") is None:
             raise InputError("the engine ray needs Ray: pip install 'phygail[cluster]'")
-        self._own = False  # whether Ray runs on this machine for us alone
-        self._connected = False  # whether it is on us to disconnect
+        self._own = False  # whether we have started Ray on this machine
+        self._connected = False  # whether we have to disconnect
         self._recount_at = 0.0
         self._patient_until = float("inf")
 
@@ -175,7 +175,14 @@ class RayEngine(Pool[_Actor]):
         if not ray.is_initialized():
             self._own, self._connected = connect(self._size), True
         self._parcel = ray.put(pack(job, {} if self._own else surroundings()))
+<<<<<<< HEAD
         self._actor = ray.remote(Flyer).options(num_cpus=1, runtime_env=_environment(self._own))
+=======
+        environment = dict(WORKER_ENVIRONMENT)
+        if self._own:  # as for local workers; other machines do not have these paths
+            environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+        self._actor = ray.remote(Flyer).options(num_cpus=1, runtime_env={"env_vars": environment})
+>>>>>>> f807aa42bc11f73a3434209972f7a39e1982b48a
         self._patient_until = time.monotonic() + _PATIENCE_S
         super().start(job)
 
@@ -205,14 +212,14 @@ class RayEngine(Pool[_Actor]):
 
         by_answer = {worker.owed[0]: worker for worker in self._workers if worker.owed}
         answers, _ = ray.wait(list(by_answer), timeout=TICK_S)
-        if answers:  # and those of everybody else who is done
+        if answers:  # and the answers of all other workers that are done
             answers, _ = ray.wait(list(by_answer), num_returns=len(by_answer), timeout=0)
         for answer in answers:
             worker = by_answer[answer]
             worker.owed.popleft()
             try:
                 yield worker, ray.get(answer)
-            except Exception as error:  # its end, or whatever it raised
+            except Exception as error:  # the worker ended, or its error
                 worker.exit_reason = _brief(error)
                 yield worker, None
         self._tell_of_waiting()
@@ -303,7 +310,7 @@ def _call_there(
 
 
 def _brief(error: Exception) -> str:
-    """The line of an error that says most: of a traceback the last, else the first."""
+    """The most useful line of an error: the last of a traceback, else the first."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return lines[-1] if any(line.startswith("Traceback") for line in lines) else lines[0]
 
@@ -314,13 +321,13 @@ def _knock(address: str) -> None:
         host, port = found.groups()
         try:
             socket.create_connection((host, int(port)), timeout=_KNOCK_S).close()
-        except (OSError, OverflowError) as error:  # the latter from a port that is none
+        except (OSError, OverflowError) as error:  # OverflowError: the port is out of range
             raise ConnectionError(f"nobody answers: {error}") from None
 
 
 @contextlib.contextmanager
 def _our_sigterm() -> Iterator[None]:
-    """Ray puts a handler of its own in the place of ours, which ends the run in order."""
+    """Keep our signal handler, which ends the run in order; Ray would replace it by its own."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
