@@ -1,4 +1,4 @@
-"""The Ray engine: the same episodes on a cluster, one worker per CPU.
+"""The Ray engine: the same episodes, and trainings, on a cluster, one worker per CPU.
 
 `RAY_ADDRESS` names the cluster; without it a Ray instance is started on this machine. Every node needs the same
 phygail and the same numerical packages, which is checked: rows of different code never mix. Plugins and the policy
@@ -23,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,16 @@ def surroundings() -> dict[str, str]:
     return {"phygail": ours} | {name: importlib.metadata.version(name) for name in _NUMERICS}
 
 
+def check_surroundings(expected: Mapping[str, str]) -> None:
+    """Refuse a node that has another installation than the sender (`surroundings`; empty: they share one)."""
+    here = surroundings() if expected else {}
+    for name, wanted in expected.items():
+        if here[name] != wanted:
+            raise InputError(
+                f"the node {platform.node()} has {name} {here[name]}, this machine {wanted}: install the same on both"
+            )
+
+
 @dataclass(frozen=True)
 class Parcel:
     """A job on its way to other machines.
@@ -79,12 +89,7 @@ def pack(job: Job, surroundings: Mapping[str, str]) -> Parcel:
 
 def unpack(parcel: Parcel) -> Job:
     """The job with paths that hold on this machine; another installation than the sender's is refused."""
-    here = surroundings() if parcel.surroundings else {}
-    for name, wanted in parcel.surroundings.items():
-        if here[name] != wanted:
-            raise InputError(
-                f"the node {platform.node()} has {name} {here[name]}, this machine {wanted}: install the same on both"
-            )
+    check_surroundings(parcel.surroundings)
     at_home = {file: _settle(file, content) for file, content in parcel.contents.items()}
     job = parcel.job
     return replace(job, files=tuple(at_home[f] for f in job.files), policy=at_home[job.policy] if job.policy else None)
@@ -168,12 +173,16 @@ class RayEngine(Pool[_Actor]):
         import ray
 
         if not ray.is_initialized():
-            self._connect(os.environ.get(ADDRESS) or _LOCAL)
+            self._own, self._connected = connect(self._size), True
         self._parcel = ray.put(pack(job, {} if self._own else surroundings()))
+<<<<<<< HEAD
+        self._actor = ray.remote(Flyer).options(num_cpus=1, runtime_env=_environment(self._own))
+=======
         environment = dict(WORKER_ENVIRONMENT)
         if self._own:  # as for local workers; other machines do not have these paths
             environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
         self._actor = ray.remote(Flyer).options(num_cpus=1, runtime_env={"env_vars": environment})
+>>>>>>> f807aa42bc11f73a3434209972f7a39e1982b48a
         self._patient_until = time.monotonic() + _PATIENCE_S
         super().start(job)
 
@@ -184,26 +193,6 @@ class RayEngine(Pool[_Actor]):
 
             ray.shutdown()
             self._connected = self._own = False
-
-    def _connect(self, address: str) -> None:
-        import ray
-
-        self._own = address == _LOCAL
-        options: dict[str, Any] = {}
-        if self._own:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing leaves this machine
-            options = {"num_cpus": self._size, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        with _our_sigterm():
-            try:
-                _knock(address)
-                ray.init(address, log_to_driver=False, configure_logging=False, **options)
-            except Exception as error:  # Ray raises many kinds
-                remedy = (
-                    "see its message above" if self._own else f"check {ADDRESS}, or unset it for this machine alone"
-                )
-                raise InputError(f"cannot use Ray at {address!r} ({_brief(error)}): {remedy}") from error
-        self._connected = True
 
     def _wanted(self) -> int:
         """Every CPU of a cluster, also those of nodes that join later."""
@@ -239,6 +228,85 @@ class RayEngine(Pool[_Actor]):
         if time.monotonic() > self._patient_until and not any(worker.ready for worker in self._workers):
             log.warning("Ray has no CPU free for this run yet: waiting")
             self._patient_until = float("inf")
+
+
+def connect(cpus: int) -> bool:
+    """Connect to the cluster at `RAY_ADDRESS`, or start a Ray on this machine; whether it is one of our own."""
+    import ray
+
+    address = os.environ.get(ADDRESS) or _LOCAL
+    own = address == _LOCAL
+    options: dict[str, Any] = {}
+    if own:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing leaves this machine
+        options = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": _STORE_BYTES}
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    with _our_sigterm():
+        try:
+            _knock(address)
+            ray.init(address, log_to_driver=False, configure_logging=False, **options)
+        except Exception as error:  # Ray raises many kinds
+            remedy = "see its message above" if own else f"check {ADDRESS}, or unset it for this machine alone"
+            raise InputError(f"cannot use Ray at {address!r} ({_brief(error)}): {remedy}") from error
+    return own
+
+
+def _environment(own: bool) -> dict[str, Any]:
+    """What processes on Ray find in their environment."""
+    variables = dict(WORKER_ENVIRONMENT)
+    if own:  # as local workers have it; the paths of this machine mean nothing to others
+        variables["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
+    return {"env_vars": variables}
+
+
+def each_on_ray(
+    function: Callable[..., object], jobs: Sequence[tuple[Any, ...]], files: Sequence[Path], workers: int, losses: int
+) -> None:
+    """Call `function(*job)` for every job on the cluster, each in a process of its own with one CPU.
+
+    What it makes must outlast it on disk: a job whose worker dies is called again, up to `losses` times.
+
+    Args:
+        function: Of a module. jobs: Its arguments.
+        files: Files and folders that every node must see under these names.
+        workers: CPUs of a Ray of our own.
+        losses: Times that the worker of a job may die.
+    """
+    import ray
+
+    if importlib.util.find_spec("ray") is None:
+        raise InputError("the engine ray needs Ray: pip install 'phygail[cluster]'")
+    ours = not ray.is_initialized()
+    own = connect(workers) if ours else True
+    try:
+        fresh = ray.remote(num_cpus=1, max_calls=1, max_retries=losses, runtime_env=_environment(own))
+        call = fresh(_call_there)
+        expected = {} if own else surroundings()
+        left = [call.remote(function, job, [file.resolve() for file in files], expected) for job in jobs]
+        while left:
+            done, left = ray.wait(left)
+            for answer in done:
+                ray.get(answer)
+    except ray.exceptions.RayTaskError as error:
+        raise (error.cause if isinstance(error.cause, InputError) else error) from None
+    except ray.exceptions.WorkerCrashedError as error:
+        raise InputError(
+            f"a worker on Ray died {losses + 1} times ({_brief(error)}): is there enough memory?"
+        ) from None
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _call_there(
+    function: Callable[..., object], job: tuple[Any, ...], files: Sequence[Path], expected: Mapping[str, str]
+) -> None:
+    """A call on a node, if it has our code and sees our files."""
+    check_surroundings(expected)
+    for file in files:
+        if not file.exists():
+            raise InputError(f"the node {platform.node()} does not see {file}: put it where all nodes find it")
+    function(*job)
 
 
 def _brief(error: Exception) -> str:

@@ -345,6 +345,7 @@ class Flying:
         timeout: Wall time per episode, s.
         plugins: Python files that register methods.
         engine: Makes the place to fly for so many workers; worker processes on this machine if None.
+        cluster: Whether trainings, too, go to Ray.
         progress: Opens a progress report with a title.
         command: How a user repeats this run.
         tell: Told what is going on.
@@ -357,6 +358,7 @@ class Flying:
     progress: Callable[[str], AbstractContextManager[Progress]] | None = None
     command: str = ""
     tell: Callable[[str], None] = log.info
+    cluster: bool = False
 
 
 def fly_leg(

@@ -131,7 +131,7 @@ def train_variants(experiment: Experiment, out: Path, budget: Budget, how: Flyin
     wanted = [
         (variant, seed, runs / f"{variant.name}-s{seed}") for seed in range(budget.seeds) for variant in chosen
     ]  # fmt: skip
-    if how.workers > 1:
+    if how.workers > 1 or how.cluster:
         train_side_by_side([(*each, budget, how.command) for each in wanted if not finished(each[2])], how)
     for variant, seed, folder in wanted:
         yield train_variant(variant, seed, folder, budget, how.command, how.tell)
@@ -144,7 +144,15 @@ def finished(folder: Path) -> bool:
 
 
 def train_side_by_side(jobs: Sequence[tuple[Variant, int, Path, Budget, str]], how: Flying) -> None:
-    """Train in `workers` processes. Finished epochs are on disk, so a worker that dies costs its own epoch only."""
+    """Train in processes or on Ray. Finished epochs are on disk, so a worker that dies costs its own epoch only."""
+    if how.cluster and jobs:
+        from phygail.experiments.ray_engine import each_on_ray
+
+        how.tell(f"{len(jobs)} trainings on Ray")
+        files = [file for _, _, _, budget, _ in jobs[:1] for file in (budget.experts,) if file is not None]
+        runs = make_folder(jobs[0][2].parent)
+        each_on_ray(train_variant, [_settled(job) for job in jobs], [*files, runs], how.workers, MOST_LOSSES - 1)
+        return
     for attempt in range(1, MOST_LOSSES + 1):
         left = [job for job in jobs if not finished(job[2])]
         if not left:
@@ -160,6 +168,13 @@ def train_side_by_side(jobs: Sequence[tuple[Variant, int, Path, Budget, str]], h
         except BrokenProcessPool:
             how.tell(f"a training process was lost; {MOST_LOSSES - attempt} more may be")
     raise InputError(f"training processes died {MOST_LOSSES} times: run it again with --workers 1 to see why")
+
+
+def _settled(job: tuple[Variant, int, Path, Budget, str]) -> tuple[Variant, int, Path, Budget, str]:
+    """The job with paths that do not depend on where a process was started."""
+    variant, seed, folder, budget, command = job
+    experts = None if budget.experts is None else budget.experts.resolve()
+    return variant, seed, folder.resolve(), replace(budget, experts=experts), command
 
 
 def train_variant(
