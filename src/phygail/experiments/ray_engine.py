@@ -175,14 +175,7 @@ class RayEngine(Pool[_Actor]):
         if not ray.is_initialized():
             self._own, self._connected = connect(self._size), True
         self._parcel = ray.put(pack(job, {} if self._own else surroundings()))
-<<<<<<< HEAD
         self._actor = ray.remote(Flyer).options(num_cpus=1, runtime_env=_environment(self._own))
-=======
-        environment = dict(WORKER_ENVIRONMENT)
-        if self._own:  # as for local workers; other machines do not have these paths
-            environment["PYTHONPATH"] = os.pathsep.join(p for p in sys.path if p)
-        self._actor = ray.remote(Flyer).options(num_cpus=1, runtime_env={"env_vars": environment})
->>>>>>> f807aa42bc11f73a3434209972f7a39e1982b48a
         self._patient_until = time.monotonic() + _PATIENCE_S
         super().start(job)
 
