@@ -59,9 +59,10 @@ class RatioSummary:
     """The experts at one damage ratio.
 
     Attributes:
-        ratio: Damage ratio. scenarios: Kept. held_out: Of these, for validation. dropped: Nobody solved them.
+        ratio: Damage ratio. scenarios: Scenarios kept. held_out: Those for validation. dropped: Those that nobody
+            solved.
         mean, median, p90, most: T_E in steps; NaN and 0 without a scenario.
-        favorite: Who wins most often.
+        favorite: The method that wins most often.
     """
 
     ratio: float
@@ -150,7 +151,7 @@ def expert_markdown(experts: ExpertSet) -> str:
 
 
 def steps_figure(experts: ExpertSet) -> Figure:
-    """How often which T_E occurs, stacked by expert."""
+    """Draw a histogram of T_E, stacked by expert."""
     steps, winner = experts.archive.expert_steps, experts.archive.winner
     width = -(-int(steps.max()) // MOST_BINS)  # whole steps per bar
     edges = np.arange(0, steps.max() + width + 1, width) + 0.5
