@@ -17,8 +17,7 @@ from phygail import __version__
 from phygail.cli.compare import Benchmark, Compare, Reproduce
 from phygail.cli.inspect import Inspect, Methods, Scenarios
 from phygail.cli.options import log_to_stderr, note
-from phygail.cli.page import Play, Serve
-from phygail.cli.recover import Recover
+from phygail.cli.recover import Play, Recover, Serve
 from phygail.cli.soak import Soak
 from phygail.cli.train import Experts, Export, Train, TrainPhygail, TrainReachEvolved
 from phygail.config import EndedFromOutside, InputError
