@@ -103,7 +103,9 @@ def fail_once(mark, made, reason=""):
     made.write_text("made")
 
 
-def test_a_job_on_ray_whose_worker_dies_is_done_again(tmp_path, ray):
+@pytest.mark.slow
+def test_a_job_on_ray_whose_worker_dies_is_done_again(tmp_path, ray, monkeypatch):
+    monkeypatch.setattr(ray_engine, "surroundings", dict)  # one installation, which may be edited meanwhile
     jobs = [(tmp_path / f"mark{k}", tmp_path / f"made{k}") for k in range(2)]
     ray_engine.each_on_ray(fail_once, jobs, [tmp_path], 2, losses=1)
     assert [made.read_text() for _, made in jobs] == ["made", "made"]
@@ -112,7 +114,9 @@ def test_a_job_on_ray_whose_worker_dies_is_done_again(tmp_path, ray):
     assert not (tmp_path / "none").exists()
 
 
-def test_a_job_on_ray_that_is_refused_says_why(tmp_path, ray):
+@pytest.mark.slow
+def test_a_job_on_ray_that_is_refused_says_why(tmp_path, ray, monkeypatch):
+    monkeypatch.setattr(ray_engine, "surroundings", dict)
     job = (tmp_path, tmp_path, "another budget")
     with pytest.raises(InputError, match=r"^another budget$"):
         ray_engine.each_on_ray(fail_once, [job], [tmp_path], 2, losses=1)

@@ -162,8 +162,7 @@ class RayEngine(Pool[_Actor]):
 
     def __init__(self, workers: int, grace_s: float = HANG_GRACE_S) -> None:
         super().__init__(workers, grace_s)
-        if importlib.util.find_spec("ray") is None:
-            raise InputError("the engine ray needs Ray: pip install 'phygail[cluster]'")
+        require_ray()
         self._own = False  # whether we have started Ray on this machine
         self._connected = False  # whether we have to disconnect
         self._recount_at = 0.0
@@ -223,6 +222,12 @@ class RayEngine(Pool[_Actor]):
             self._patient_until = float("inf")
 
 
+def require_ray() -> None:
+    """Refuse, in one line, to go on without Ray."""
+    if importlib.util.find_spec("ray") is None:
+        raise InputError("the engine ray needs Ray: pip install 'phygail[cluster]'")
+
+
 def connect(cpus: int) -> bool:
     """Connect to the cluster at `RAY_ADDRESS`, or start a Ray on this machine; whether it is one of our own."""
     import ray
@@ -265,12 +270,11 @@ def each_on_ray(
         workers: CPUs of a Ray of our own.
         losses: Times that the worker of a job may die.
     """
+    require_ray()
     import ray
 
-    if importlib.util.find_spec("ray") is None:
-        raise InputError("the engine ray needs Ray: pip install 'phygail[cluster]'")
     ours = not ray.is_initialized()
-    own = connect(workers) if ours else True
+    own = ours and connect(workers)
     try:
         fresh = ray.remote(num_cpus=1, max_calls=1, max_retries=losses, runtime_env=_environment(own))
         call = fresh(_call_there)
