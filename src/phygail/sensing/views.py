@@ -123,11 +123,17 @@ class _Members:
     age_s: float = 0.0
     _rows: np.ndarray = field(metadata=_ROW)  # of the alive
     _damaged_near: Callable[[np.ndarray], np.ndarray]
+    _wrecks: np.ndarray | None = None  # (N, 2) m, where the damaged lie; None: at their spots of the roster
 
     @cached_property
     def damaged_in_range(self) -> np.ndarray:
         """(k, 2) int (row, roster index) of damaged UAVs within radio range: recognizable as damaged."""
         return self._damaged_near(self._rows)
+
+    @cached_property
+    def damaged_spots(self) -> np.ndarray:
+        """(k, 2) m, where those of `damaged_in_range` lie."""
+        return (self.roster if self._wrecks is None else self._wrecks)[self.damaged_in_range[:, 1]]
 
     def _fields(self) -> dict[str, Any]:
         """The fields that views of one subnet and of all share."""

@@ -44,6 +44,7 @@ class WorldObserver(Observer):
         rest = scenario.budget_steps - flight.base
         super().__init__(replace(scenario, layout=flight.roster, damaged=gone, budget_steps=rest))
         self._places, self._first = flight.places, flight.base == 0
+        self._wrecks = flight.roster  # (N, 2) m, where the lost lie
         self._copies = Copies(scenario, exact_roster=not self._first)
         self.mission = replace(self.mission, **mission_facts(scenario))
 
@@ -53,6 +54,8 @@ class WorldObserver(Observer):
         if len(flight.members) != len(self._members):
             self._count_again(flight)
         view = super().observe(replace(state, step=state.step - flight.base), scope)
+        if isinstance(view, SubnetViews):
+            view = replace(view, _wrecks=self._wrecks)
         if self._scenario.world.knowledge.exact or isinstance(view, GlobalView):
             return view
         return self._as_known(view, state)
@@ -63,6 +66,8 @@ class WorldObserver(Observer):
         self._scenario = replace(self._scenario, damaged=gone)
         self._members = _sealed(flight.members)
         self._places = flight.places
+        self._wrecks = self._roster.copy()
+        self._wrecks[gone] = flight.places[gone]
         self._tree = cKDTree(flight.places[gone]) if len(gone) else None
 
     def _damaged_offsets(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
