@@ -27,10 +27,10 @@ wheel: .venv/bin/python
 	env -u PYTHONPATH out/wheel/venv/bin/python tools/weigh.py $(LIGHT_MB)
 	cd out/wheel && env -u PYTHONPATH venv/bin/phygail recover --uavs 50 --damage 0.5 --methods reach-evolved,convex --picture demo.png
 
-# Every picture that documents show, from rows on disk and fresh flights.
+# Every picture that documents show, from rows on disk and fresh flights; make figures FORMATS=pdf,svg draws those of rows so, too.
 figures: .venv/full
 	$(DEMO) --picture docs/images/recovery.png
-	$(BIN)/python results/update_readme.py --figures
+	$(BIN)/python results/update_readme.py --figures$(if $(FORMATS),=$(FORMATS))
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_pictures.py --flights
 
