@@ -210,6 +210,7 @@ NAMES = {
     ("methods.cr_mgc", "canonical_order"): ("methods.planning", "canonical_order"),
     ("models.gates", "EASE_LIMITS"): ("methods.reach_evolved", "BASE_WEIGHT_LIMITS"),
     ("models.export", "actor_config"): ("methods.phygail.learner", "actor_config"),
+    ("models.gdr_ts", "Verdict"): ("methods.gdr_ts.policy", "Judgment"),
     ("models.layers", "GraphAttention"): ("methods.gdr_ts.policy", "GraphAttention"),
     ("models.layers", "GraphConvolution"): ("methods.gcn_planners.network", "GraphConvolution"),
     ("models.layers", "NEGATIVE_SLOPE"): ("methods.gdr_ts.policy", "NEGATIVE_SLOPE"),

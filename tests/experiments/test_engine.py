@@ -41,14 +41,13 @@ def undisturbed(tmp_path_factory, no_figures):
 def ray():
     """A Ray with two CPUs that all tests share: starting one takes seconds."""
     ray = pytest.importorskip("ray", reason="the extra cluster")
-    engine = RayEngine(2)
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("RAY_worker_niceness", "0")  # else its workers starve where the machine is busy
-        engine._connect("local")
+        ray_engine.connect(2)
         # Workers and this process share one installation; whoever edits it meanwhile shall not fail the tests.
         patched.setattr(ray_engine, "pack", lambda job, surroundings: pack(job, {}))
         yield ray
-    engine.stop()
+    ray.shutdown()
 
 
 @pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.slow)])
@@ -82,6 +81,37 @@ def plugin(tmp_path):
 @pytest.mark.slow  # every time: what is interrupted on local processes and resumed on Ray
 def test_rows_on_ray_are_those_of_local_processes(undisturbed, tmp_path, ray):
     assert compare(GRID.scenarios(), METHOD_NAMES, tmp_path, engine=RayEngine(1)).drop(TIMINGS).equals(undisturbed)
+
+
+def fail_once(mark, made, reason=""):
+    """A job for Ray: dies the first time, then writes what it made; with a reason it refuses instead."""
+    if reason:
+        raise InputError(reason)
+    if not mark.exists():
+        mark.touch()
+        os._exit(1)
+    made.write_text("made")
+
+
+@pytest.mark.slow
+def test_a_job_on_ray_whose_worker_dies_is_done_again(tmp_path, ray, monkeypatch):
+    monkeypatch.setattr(ray_engine, "surroundings", dict)  # one installation, which may be edited meanwhile
+    jobs = [(tmp_path / f"mark{k}", tmp_path / f"made{k}") for k in range(2)]
+    ray_engine.each_on_ray(fail_once, jobs, [tmp_path], 2, losses=1)
+    assert [made.read_text() for _, made in jobs] == ["made", "made"]
+    with pytest.raises(InputError, match="died 1 times"):
+        ray_engine.each_on_ray(fail_once, [(tmp_path / "fresh", tmp_path / "none")], [tmp_path], 2, losses=0)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.slow
+def test_a_job_on_ray_that_is_refused_says_why(tmp_path, ray, monkeypatch):
+    monkeypatch.setattr(ray_engine, "surroundings", dict)
+    job = (tmp_path, tmp_path, "another budget")
+    with pytest.raises(InputError, match=r"^another budget$"):
+        ray_engine.each_on_ray(fail_once, [job], [tmp_path], 2, losses=1)
+    with pytest.raises(InputError, match=r"does not see .*nowhere"):
+        ray_engine.each_on_ray(fail_once, [job], [tmp_path / "nowhere"], 2, losses=1)
 
 
 def test_a_lost_worker_costs_no_row_and_its_episodes_are_flown_again(undisturbed, tmp_path, plugin, crew, caplog):
@@ -237,10 +267,11 @@ def test_without_ray_the_extra_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "[::1]:1", "127.0.0.1:99999"])
-def test_an_address_where_nobody_listens_is_refused_at_once(address):
+def test_an_address_where_nobody_listens_is_refused_at_once(address, monkeypatch):
     pytest.importorskip("ray", reason="the extra cluster")
+    monkeypatch.setenv(ray_engine.ADDRESS, address)
     with pytest.raises(InputError, match=r"nobody answers.*check RAY_ADDRESS"):
-        RayEngine(1)._connect(address)
+        ray_engine.connect(1)
 
 
 @pytest.mark.parametrize("name", ENGINES)

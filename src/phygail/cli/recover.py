@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 FAVORITES = ("sidr", "reach-evolved", "convex")  # flown unless methods are named
 MOVIES = (".gif", ".mp4")
 PICTURES = (".png", *MOVIES)
-_SWARM, _RATIO = 200, 0.5  # what is flown when nothing is said
+_SWARM, _RATIO = 200, 0.5  # swarm size and damage ratio if no flag is given
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def _print_table(case: Case, rows: list[dict[str, Any]]) -> None:
         ]
         for row in rows
     ]  # fmt: skip
-    if not any(row["flag"] for row in rows):  # an empty column costs the width of another
+    if not any(row["flag"] for row in rows):  # an empty column would take width from others
         header, cells = header[:-1], [line[:-1] for line in cells]
     console = stdout()
     console.print(physics_line(physics_values([scenario.physics])))

@@ -1,4 +1,4 @@
-"""`phygail train`, and what stands before and after it: `phygail experts` and `phygail export`."""
+"""`phygail train`, and what comes before and after it: `phygail experts` and `phygail export`."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def runtime(evidence: Evidence) -> str:
 
 
 def _runtime_columns(uavs: int) -> tuple[Column, ...]:
-    """The paper prints one number per swarm size."""
+    """The cells of the paper, which prints one number per swarm size."""
     return (
         Column("method", "name"), Column("cases", "cases"),
         Column("first response ms", "first_action_ms", ".2f"), Column("paper", f"paper response_ms@{uavs}", ".2f"),
@@ -205,7 +205,7 @@ def safety(evidence: Evidence) -> str:
 
 def scale(evidence: Evidence) -> str:
     """Convergence, time over bound and cost per UAV of large swarms."""
-    timed_out = pl.col("flag").str.split(";").list.contains(TIMEOUT)  # they did not fly the steps they are charged with
+    timed_out = pl.col("flag").str.split(";").list.contains(TIMEOUT)  # these did not fly all the steps of their row
     work = (pl.col("steps") * pl.col("alive")).filter(~timed_out).sum()
     figures = weighed(evidence.rows).group_by("uavs", "method").agg(
         pl.len().alias("cases"), weighed_mean("converged").alias("convergence"), weighed_mean("time_s").alias("time_s"),
@@ -307,7 +307,7 @@ def variants(evidence: Evidence) -> str:
 
 
 def _figures(rows: pl.DataFrame) -> pl.DataFrame:
-    # Within a case every policy is ranked against every other, seeds apart.
+    # Within a case every policy is ranked against every other; those of two seeds are two policies.
     ranked = weighed(rows.with_columns(rank=case_rank()), ("name",))
     return ranked.group_by("name").agg(
         pl.col("training_seed").n_unique().alias("seeds"), pl.len().alias("cases"),

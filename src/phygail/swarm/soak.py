@@ -58,7 +58,7 @@ def _any_radio(rng: np.random.Generator) -> Physics:
 
 
 def _apart(layout: np.ndarray, damaged: np.ndarray, contact_m: float) -> tuple[np.ndarray, np.ndarray]:
-    """Without UAVs that stand in contact with an earlier one; at least two stay alive."""
+    """The layout without UAVs that stand in contact with an earlier one; at least two stay alive."""
     kept = np.ones(len(layout), dtype=bool)
     pairs, lengths = near_pairs(layout, contact_m)
     for early, late in pairs[lengths < contact_m].tolist():
@@ -107,7 +107,7 @@ def _clusters(rng: np.random.Generator, range_m: float) -> tuple[np.ndarray, np.
 
 
 def _hollow(rng: np.random.Generator, range_m: float) -> tuple[np.ndarray, np.ndarray]:
-    """A connected ring around a subnet that it cannot hear."""
+    """A connected ring around a subnet that is out of its radio range."""
     uavs = int(rng.integers(16, 34))
     angle = 2 * np.pi * np.arange(uavs) / uavs
     ring = uavs * 0.95 * range_m / (2 * np.pi) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -145,7 +145,7 @@ HARD = tuple(name for name in KINDS if name != "random")
 
 
 def is_split(scenario: Scenario) -> bool:
-    """Whether there is anything to do."""
+    """Whether the swarm is split, so that there is something to do."""
     return not find_links(scenario.spots, scenario.physics.range_m).connected
 
 

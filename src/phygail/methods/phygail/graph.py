@@ -52,8 +52,9 @@ def node_features(
     speed_mps: np.ndarray | float,
     degree: np.ndarray,
     slots: int,
+    dtype: type[np.floating] = np.float32,
 ) -> np.ndarray:
-    """(M, 5) float32 in the order of `NODE_FEATURES` (eq. 13, eq. 14, eq. 15, eq. 16).
+    """(M, 5) of `dtype` in the order of `NODE_FEATURES` (eq. 13, eq. 14, eq. 15, eq. 16).
 
     The first n nodes are alive, the others neither move nor receive.
 
@@ -62,8 +63,9 @@ def node_features(
         scale_m: W_scale, one for all or (M, 1).
         velocities: (n, 2) m/s. speed_mps: v_max, one for all or (n, 1).
         degree: (n,) int, filled slots of every receiver. slots: Delta, the most there can be.
+        dtype: Precision of the network that reads them.
     """
-    features = np.zeros((len(offsets), len(NODE_FEATURES)), dtype=np.float32)
+    features = np.zeros((len(offsets), len(NODE_FEATURES)), dtype=dtype)
     features[:, :2] = offsets / scale_m
     features[: len(velocities), 2:4] = velocities / speed_mps
     features[: len(velocities), 4] = np.log1p(degree) / math.log1p(slots)
@@ -134,7 +136,7 @@ class Graph:
     """One or many graphs in one flat node table. The first n nodes are the receivers; damaged and center nodes follow.
 
     Attributes:
-        features: (M, 5) float32, `features.NODE_FEATURES`.
+        features: (M, 5) float32, float64 for a network of that precision; `NODE_FEATURES`.
         types: (M,) int, ACTIVE, DAMAGED or CENTER.
         index: (n, S) int, sender of every slot, a node; 0 where empty.
         mask: (n, S) bool, whether the slot is filled.
@@ -202,7 +204,7 @@ class Surroundings:
     count: int = 1
 
 
-def perceive(view: SubnetView | SubnetViews, spec: GraphSpec = PAPER) -> Graph:
+def perceive(view: SubnetView | SubnetViews, spec: GraphSpec = PAPER, dtype: type[np.floating] = np.float32) -> Graph:
     """The graph of one subnet, or of all at once (no edge ever crosses two): row r of the view is receiver r.
 
     With delayed neighbors (`view.news`) the view's rows are followed by as many twins: UAV r as the others know it.
@@ -225,10 +227,10 @@ def perceive(view: SubnetView | SubnetViews, spec: GraphSpec = PAPER) -> Graph:
     )  # fmt: skip
     if view.news:
         around = _with_twins(around, view.news)
-    return assemble(around, spec)
+    return assemble(around, spec, dtype)
 
 
-def assemble(around: Surroundings, spec: GraphSpec) -> Graph:
+def assemble(around: Surroundings, spec: GraphSpec, dtype: type[np.floating] = np.float32) -> Graph:
     """Fill the slots of every receiver: nearest first, ties by index (METHODS 4.1, eq. 11)."""
     n = len(around.positions)
     index = np.zeros((n, spec.slots), dtype=np.int64)
@@ -248,7 +250,7 @@ def assemble(around: Surroundings, spec: GraphSpec) -> Graph:
     places = np.concatenate([around.positions, around.spots[damaged_spot], around.centers[center_group]])
     features = node_features(
         places - around.origins[group], around.scales[group, None], around.velocities,
-        around.speeds[around.group, None], mask.sum(axis=1), spec.slots,
+        around.speeds[around.group, None], mask.sum(axis=1), spec.slots, dtype,
     )  # fmt: skip
     types = np.repeat([ACTIVE, DAMAGED, CENTER], [n, len(keys), len(center_group)])
     kinds = np.repeat([ACTIVE, DAMAGED, CENTER], [spec.k_act, spec.k_dmg, int(spec.center)])

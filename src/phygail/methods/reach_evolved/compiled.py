@@ -1,4 +1,4 @@
-"""One flight of the evolved rule as a compiled loop: what evolution flies, thousands of times a minute.
+"""One flight of the evolved rule as a compiled loop, which evolution flies thousands of times a minute.
 
 Compiled by Numba on first use (seconds, then cached in __pycache__). World, links and tree are those of
 `swarm.compiled`; constants of the rule are arguments. A test flies the rule and this loop and compares positions.
@@ -17,7 +17,7 @@ from phygail.methods.sidr import ROUNDING, aggregation_m
 from phygail.methods.steering import link_rules
 from phygail.swarm.compiled import FAR_M2, World, keep_links, kernel, label_subnets, toward
 
-_CERTAIN = -12.0  # exponent below which a belief is one to 1e-5
+_CERTAIN = -12.0  # exponent below which a belief differs from one by less than 1e-5
 
 
 def fly_policy(world: World, vector: np.ndarray, shape: GateShape, spec: BeliefSpec) -> int:
