@@ -13,6 +13,8 @@ from phygail.swarm.links import find_links
 from phygail.swarm.scenario import load_scenarios
 from phygail.swarm.soak import KINDS, Limits, closest_m, faults, is_split, soak_case, subnets, world_faults
 
+pytestmark = pytest.mark.xdist_group("numba")  # compiled once, not by every worker
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_draws_cases_without_contacts(kind):
