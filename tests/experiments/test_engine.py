@@ -20,9 +20,8 @@ from phygail.experiments import ray_engine
 from phygail.experiments.engine import LocalEngine
 from phygail.experiments.grid import Grid
 from phygail.experiments.ray_engine import Parcel, RayEngine, pack, surroundings, unpack
-from phygail.experiments.rows import TIMINGS, read_rows
+from phygail.experiments.rows import TIMEOUT, TIMINGS, Job, read_rows
 from phygail.experiments.runner import compare
-from phygail.experiments.task import TIMEOUT, Job
 from phygail.methods.base import METHODS
 
 GRID = Grid((20,), (0.5, 0.8), 3)
@@ -41,13 +40,12 @@ def undisturbed(tmp_path_factory):
 def ray():
     """A Ray with two CPUs that all tests share: starting one takes seconds."""
     ray = pytest.importorskip("ray", reason="the extra cluster")
-    engine = RayEngine(2)
-    engine._connect("local")
+    ray_engine.connect(2)
     with pytest.MonkeyPatch.context() as patched:
         # Workers and this process share one installation; whoever edits it meanwhile shall not fail the tests.
         patched.setattr(ray_engine, "pack", lambda job, surroundings: pack(job, {}))
         yield ray
-    engine.stop()
+    ray.shutdown()
 
 
 @pytest.fixture(params=ENGINES)
@@ -79,7 +77,7 @@ def plugin(tmp_path):
         file = tmp_path / "mine.py"
         file.write_text(
             "import os, time\nfrom pathlib import Path\nimport numpy as np\n"
-            "from phygail.config import InputError\nfrom phygail.experiments import task as flight\n"
+            "from phygail.config import InputError\nfrom phygail.experiments import rows as flight\n"
             "from phygail.methods.base import LocalMethod, register\n\n" + textwrap.dedent(extra) +
             "\n@register\nclass Mine(LocalMethod):\n    name = 'mine'\n    summary = 'test'\n\n"
             "    def act(self, view):\n" + textwrap.indent(act, " " * 8)
@@ -93,6 +91,37 @@ def plugin(tmp_path):
 
 def test_rows_on_ray_are_those_of_local_processes(undisturbed, tmp_path, ray):
     assert compare(GRID.scenarios(), METHOD_NAMES, tmp_path, engine=RayEngine(1)).drop(TIMINGS).equals(undisturbed)
+
+
+def fail_once(mark, made, reason=""):
+    """A job for Ray: dies the first time, then writes what it made; with a reason it refuses instead."""
+    if reason:
+        raise InputError(reason)
+    if not mark.exists():
+        mark.touch()
+        os._exit(1)
+    made.write_text("made")
+
+
+@pytest.mark.slow
+def test_a_job_on_ray_whose_worker_dies_is_done_again(tmp_path, ray, monkeypatch):
+    monkeypatch.setattr(ray_engine, "surroundings", dict)  # one installation, which may be edited meanwhile
+    jobs = [(tmp_path / f"mark{k}", tmp_path / f"made{k}") for k in range(2)]
+    ray_engine.each_on_ray(fail_once, jobs, [tmp_path], 2, losses=1)
+    assert [made.read_text() for _, made in jobs] == ["made", "made"]
+    with pytest.raises(InputError, match="died 1 times"):
+        ray_engine.each_on_ray(fail_once, [(tmp_path / "fresh", tmp_path / "none")], [tmp_path], 2, losses=0)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.slow
+def test_a_job_on_ray_that_is_refused_says_why(tmp_path, ray, monkeypatch):
+    monkeypatch.setattr(ray_engine, "surroundings", dict)
+    job = (tmp_path, tmp_path, "another budget")
+    with pytest.raises(InputError, match=r"^another budget$"):
+        ray_engine.each_on_ray(fail_once, [job], [tmp_path], 2, losses=1)
+    with pytest.raises(InputError, match=r"does not see .*nowhere"):
+        ray_engine.each_on_ray(fail_once, [job], [tmp_path / "nowhere"], 2, losses=1)
 
 
 def test_a_lost_worker_costs_no_row_and_its_episodes_are_flown_again(undisturbed, tmp_path, plugin, crew, caplog):
@@ -248,10 +277,11 @@ def test_without_ray_the_extra_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "[::1]:1", "127.0.0.1:99999"])
-def test_an_address_where_nobody_listens_is_refused_at_once(address):
+def test_an_address_where_nobody_listens_is_refused_at_once(address, monkeypatch):
     pytest.importorskip("ray", reason="the extra cluster")
+    monkeypatch.setenv(ray_engine.ADDRESS, address)
     with pytest.raises(InputError, match=r"nobody answers.*check RAY_ADDRESS"):
-        RayEngine(1)._connect(address)
+        ray_engine.connect(1)
 
 
 @pytest.mark.parametrize("name", ENGINES)

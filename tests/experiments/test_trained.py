@@ -151,6 +151,17 @@ def test_trainings_side_by_side_are_those_of_one_process(ground, toy, budget, ho
     assert not finished(ground / "nothing")
 
 
+@pytest.mark.slow
+def test_trainings_on_ray_are_those_of_one_process(ground, toy, budget, how):
+    """A Ray of our own, the same weights."""
+    pytest.importorskip("ray", reason="the extra cluster")
+    far = replace(budget, runs=ground / "ray", settings=TINY)
+    names = [run.name for run in train_variants(TOY, ground / "ray-out", far, replace(how, workers=2, cluster=True))]
+    for name in names:
+        one, other = (ground / runs / name / "latest.safetensors" for runs in ("runs", "ray"))
+        assert one.read_bytes() == other.read_bytes()
+
+
 def verdict_of(toy, steps):
     """The verdict on no-gail, given (steps of full, steps of no-gail) by seed on one case."""
     evidence = load_evidence(TOY, toy)

@@ -9,8 +9,7 @@ from phygail.experiments.grid import Grid
 from phygail.methods.base import make_method
 from phygail.methods.controller import controller, run_episode
 from phygail.methods.phygail.graph import DAMAGED, perceive
-from phygail.methods.reach_evolved.beliefs import NEVER, SURE
-from phygail.methods.reach_evolved.rebased import RebasedBeliefs
+from phygail.methods.reach_evolved.beliefs import NEVER, SURE, RebasedBeliefs
 from phygail.sensing.views import Scope
 from phygail.sensing.worlds import WorldObserver, coast_m
 from phygail.swarm.scenario import in_world, make_scenario

@@ -27,7 +27,7 @@ from phygail.methods import METHODS
 from phygail.methods.phygail import GRID
 from phygail.methods.phygail import KIND as ACTOR
 from phygail.methods.phygail import VERSION as ACTOR_VERSION
-from phygail.methods.reach_evolved.gates import KIND, VERSION
+from phygail.methods.reach_evolved import KIND, VERSION
 from phygail.swarm.layout import find_layout
 from phygail.weights import bundled, read_weights
 

@@ -68,7 +68,7 @@ class Policy(OnnxPolicy):
             raise InputError(f"the policy {name} does not say which graph it reads: {self.remedy}") from None
 
     def __deepcopy__(self, memo: object) -> Policy:
-        """Itself: nothing in it changes, so copies of a pilot share it."""
+        """Itself: nothing in it changes, so copies of a method share it."""
         return self
 
     def actions(self, graph: Graph) -> np.ndarray:
