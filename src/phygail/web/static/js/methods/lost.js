@@ -16,7 +16,7 @@ const f32 = Math.fround;
 
 /**
  * Memory of an episode: where ghosts are; per roster entry what it knows, shared inside a subnet: depths, and where
- * teammates are lost in flight (reach_evolved/rebased.py) `seen`, {last, since}: where and when it saw everybody last;
+ * teammates are lost in flight `seen`, {last, since}: where and when it saw everybody last;
  * before: the members of the step before.
  */
 export function startBeliefs() {
