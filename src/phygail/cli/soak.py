@@ -95,6 +95,7 @@ class Record:
             raise InputError(f"{folder} holds another soak ({content.get('settings')}): choose another folder")
         self.done, self.steps = int(content["done"]), int(content["steps"])
         self.split = int(content.get("split", 0))
+        self.argued = int(content.get("argued", self.split))  # records of the plain world had no such count
         self.failures: list[dict[str, Any]] = content.get("failures", [])
 
     def add(self, found: dict[str, Any]) -> None:
@@ -102,20 +103,24 @@ class Record:
         from phygail.files import write_text
         from phygail.swarm.scenario import save_scenarios
 
-        for scenario, reasons in found["failures"]:
+        for scenario, reasons, unproved in found["failures"]:
             save_scenarios(self.folder / f"{scenario.id}.json", [scenario])
-            self.failures.append({"id": scenario.id, "reasons": reasons})
+            self.failures.append({"id": scenario.id, "reasons": reasons, "condition": unproved or "all hold"})
         self.done += found["episodes"]
         self.steps += found["steps"]
         self.split += found["split"]
-        content = {"settings": self.settings, "done": self.done, "split": self.split, "steps": self.steps,
-                   "failures": self.failures}  # fmt: skip
+        self.argued += found["argued"]
+        content = {"settings": self.settings, "done": self.done, "split": self.split, "argued": self.argued,
+                   "steps": self.steps, "failures": self.failures}  # fmt: skip
         write_text(self._path, json.dumps(content, indent=1) + "\n")
 
     def line(self) -> str:
         """What was found, in one line."""
         failed = f"{len(self.failures)} failures" + (f", saved in {self.folder}" if self.failures else "")
-        return f"{self.done:,} episodes, {self.split:,} of them split at the start, {self.steps:,} steps: {failed}"
+        where = sum(failure.get("condition") == "all hold" for failure in self.failures)
+        argued = f"; {where} in the {self.argued:,} where the conditions of the argument hold"
+        flown = "split at the start" if not self.settings["world"] else "flown"
+        return f"{self.done:,} episodes, {self.split:,} of them {flown}, {self.steps:,} steps: {failed}{argued}"
 
 
 def _results(batches: list[tuple[int, int]], settings: tuple[int, str, str, bool], workers: int) -> Any:
@@ -153,6 +158,7 @@ def _numba() -> bool:
 
 def fly_batch(first: int, count: int, seed: int, method: str, spec: str, safety: bool) -> dict[str, Any]:
     """Fly episodes `first` ... `first + count - 1` and check each."""
+    from phygail.sensing.worlds import unproved
     from phygail.swarm.adversary import is_split, soak_case
     from phygail.swarm.recipe import parse_world, with_world
 
@@ -160,7 +166,7 @@ def fly_batch(first: int, count: int, seed: int, method: str, spec: str, safety:
     fly = _pilot(method, safety=safety)
     if flown_by(method, spec, safety=safety).startswith("the compiled twin"):
         fly = _twin_in_world(safety=safety) if options or safety else _twin()
-    failures, steps, split = [], 0, 0
+    failures, steps, split, argued = [], 0, 0, 0
     for number in range(first, first + count):
         scenario = soak_case(seed, number)
         if options:
@@ -173,9 +179,11 @@ def fly_batch(first: int, count: int, seed: int, method: str, spec: str, safety:
         split += 1
         flown, reasons = fly(scenario)
         steps += flown
+        why = unproved(scenario) if options else ""
+        argued += not why
         if reasons:
-            failures.append((scenario, reasons))
-    return {"episodes": count, "steps": steps, "split": split, "failures": failures}
+            failures.append((scenario, reasons, why))
+    return {"episodes": count, "steps": steps, "split": split, "argued": argued, "failures": failures}
 
 
 def _twin() -> Callable[[Scenario], tuple[int, list[str]]]:

@@ -14,11 +14,14 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
 from phygail.config import InputError
+from phygail.swarm.links import join_sets
 from phygail.swarm.world import Obstacle
 
 GRID_M = 5.0  # cell of the flood fill, for a radio range of 120 m
 MOST_CELLS = 400  # along a side of the flood fill
 AROUND = 8  # points of the way around a corner
+MAP_MARGIN = 0.3  # of the contact distance: how far from an obstacle a way stays
+TURNS = 4  # of a way around one obstacle: at each a UAV loses less than a step
 SPARE = 1.001  # by which they stand farther off than a way must
 _TINY = 1e-12
 
@@ -263,6 +266,11 @@ def map_of(obstacles: tuple[Obstacle, ...], margin_m: float) -> Map:
     return Map(obstacles, margin_m)
 
 
+def longest_way_m(obstacles: tuple[Obstacle, ...], spots: np.ndarray, center: np.ndarray, contact_m: float) -> float:
+    """The longest of the shortest ways from `spots` ((n, 2) m) to the center."""
+    return float(map_of(obstacles, MAP_MARGIN * contact_m).ways(spots, center)[1].max())
+
+
 def check_obstacles(obstacles: tuple[Obstacle, ...], spots: np.ndarray, names: np.ndarray, center: np.ndarray) -> None:
     """Refuse obstacles over an alive UAV or the center, and starts that are walled in.
 
@@ -281,6 +289,22 @@ def check_obstacles(obstacles: tuple[Obstacle, ...], spots: np.ndarray, names: n
         raise InputError(f"UAV {names[shut[0]]} cannot leave: obstacles close it in; open a way to the center")
 
 
+def _no_ring(shapes: Shapes, gap_m: float) -> bool:
+    """Whether obstacles that are less than `gap_m` apart make no ring.
+
+    A union of convex sets encloses nothing if the graph of those that touch is a forest.
+    """
+    first, second = np.triu_indices(len(shapes.a), 1)
+    other = shapes.owner[first] != shapes.owner[second]
+    first, second = first[other], second[other]
+    here, there = segment_feet(shapes.a[first], shapes.b[first], shapes.a[second], shapes.b[second])
+    apart = np.hypot(*(here - there).T) - shapes.radius[first] - shapes.radius[second]
+    touching = np.stack([shapes.owner[first], shapes.owner[second]], axis=1)[apart < gap_m]
+    touching = np.unique(np.sort(touching, axis=1), axis=0)
+    _, joined = join_sets(shapes.count, touching)
+    return len(joined) == len(touching)
+
+
 def closed_in(shapes: Shapes, spots: np.ndarray, center: np.ndarray) -> np.ndarray:
     """(k,) int, the spots from which no way leads to the center (flood fill on a grid)."""
     from scipy.ndimage import label
@@ -289,6 +313,8 @@ def closed_in(shapes: Shapes, spots: np.ndarray, center: np.ndarray) -> np.ndarr
                          shapes.b - shapes.radius[:, None], shapes.b + shapes.radius[:, None]])  # fmt: skip
     low, high = corners.min(axis=0), corners.max(axis=0)
     cell = max(GRID_M, float((high - low).max()) / MOST_CELLS)
+    if _no_ring(shapes, 3 * cell):
+        return np.empty(0, dtype=np.intp)
     low = low - 3 * cell
     shape = np.ceil((high - low) / cell).astype(int) + 4
     x, y = (low[axis] + (np.arange(shape[axis]) + 0.5) * cell for axis in (0, 1))

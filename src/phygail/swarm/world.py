@@ -15,12 +15,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from phygail.config import InputError
+from phygail.config import InputError, Physics
 from phygail.swarm.checks import LARGEST_BUDGET_STEPS, LARGEST_COORDINATE_M, shown
 
 LEAST_ALIVE = 2
 CENTERS = ("shared", "roster", "none")
 LARGEST_SEED = 2**63 - 1
+UNLUCKY = 1e-4  # chance that two UAVs in range of each other do not hold their link within the budget
+MOST_CYCLES = 50.0  # of outages that a budget waits for
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
@@ -264,6 +266,31 @@ def battery_events(charge_s: np.ndarray, uavs: list[int], step_s: float, budget_
     steps = {uav: max(1, math.ceil(charge_s[uav] / step_s - 1e-9)) for uav in uavs}
     early = sorted((step, uav) for uav, step in steps.items() if step <= budget_steps)
     return [Event(step, (uav,)) for step, uav in early[: max(0, len(uavs) - LEAST_ALIVE)]]
+
+
+# --- budgets ---------------------------------------------------------------------------------------------------------
+
+
+def turn_steps(vehicle: Vehicle, physics: Physics) -> int:
+    """Steps that a vehicle at full speed loses when it turns around: 2 v / a, and twice its lag."""
+    if not vehicle.inertia:
+        return 0
+    brake = physics.speed_mps / vehicle.accel_mps2 if math.isfinite(vehicle.accel_mps2) else 0.0
+    return math.ceil(2 * (brake + vehicle.lag_s) / physics.step_s - 1e-9)
+
+
+def wait_steps(links: LinkModel, hold_steps: int, step_s: float) -> int:
+    """Steps in which a single link that is in range has held for `hold_steps` with probability 1 - `UNLUCKY`.
+
+    A link is up for outage_s (1 - p) / p on average, exponentially, p the share of outages: long enough with
+    probability P, once in a cycle of outage_s / p. After k cycles it has not been with probability (1 - P)^k.
+    """
+    if links.outage_share == 0:
+        return hold_steps - 1
+    cycle_s = links.outage_s / links.outage_share
+    enough = math.exp(-hold_steps * step_s / (cycle_s - links.outage_s))
+    cycles = math.log(UNLUCKY) / math.log1p(-enough) if enough > 1e-9 else MOST_CYCLES
+    return hold_steps - 1 + math.ceil(min(cycles, MOST_CYCLES) * cycle_s / step_s)
 
 
 # --- checks ----------------------------------------------------------------------------------------------------------

@@ -55,6 +55,8 @@ class Case(NamedTuple):
     last_event: int
     wait_m: float
     coast_m: float
+    lead: int
+    near_m: float
     rebased: bool
     silence: bool
     own: bool  # every subnet meets at its own centroid
@@ -90,7 +92,7 @@ def knows(scenario: Scenario, *, safety: bool) -> bool:
     world = scenario.world
     known = world.knowledge
     odd = world.redundant or world.level or any(world.vehicle.wind_mps) or known.detect_miss or known.detect_false
-    lost_way = world.obstacles and not known.exact or any(len(o.corners) > 2 for o in world.obstacles)
+    lost_way = (world.obstacles and not known.exact) or any(len(o.corners) > 2 for o in world.obstacles)
     return not (odd or lost_way or (world.vehicle.inertia and (safety or world.obstacles)))
 
 
@@ -127,7 +129,8 @@ def _case_of(scenario: Scenario) -> Case:
     share, most = response_of(scenario)
     return Case(
         layout, alive, physics.range_m, physics.stride_m, physics.step_s, scenario.budget_steps, world.hold_steps,
-        world.last_event, aggregation_m(scenario.width_m), facts["coast_m"], facts["losses"], facts["silence"],
+        world.last_event, aggregation_m(scenario.width_m), facts["coast_m"], facts["lead_steps"],
+        0.0 if facts["arrive"] else physics.range_m / 2, facts["losses"], facts["silence"],
         known.center == "none", known.center == "roster", centers, rosters, world.vehicle.inertia, share, most,
     )  # fmt: skip
 
@@ -159,8 +162,8 @@ def episode(case: Case, rule: Rule, radio: Radio, losses: Losses, fence: Fence, 
     held, base, phase, whole = 0, 0, -1, False
     for t in range(case.budget + 1):
         if t > 0:
-            strike(losses, t, x, alive)
-            if whole:
+            lost = strike(losses, t, x, alive)
+            if whole and (case.silence or lost):
                 base = t
                 roster[:] = x
         flying = np.flatnonzero(alive)
@@ -349,8 +352,8 @@ def fly(case, rule, fence, x, members, step, base, middle, pull, anchor, margin,
         move[i, 0], move[i, 1] = vx / size, vy / size
         pull_weight[i] = base_weight + min(math.hypot(pull[i, 0], pull[i, 1]), 1.0)
         farthest = max(farthest, length_m)
-    left = case.budget - base - step - 2
-    urgent = farthest - case.range_m / 2 > left * case.stride - ROUNDING * case.range_m
+    left = case.budget - case.lead - base - step - 2
+    urgent = farthest - case.near_m > left * case.stride - ROUNDING * case.range_m
     if urgent or step * case.stride >= case.wait_m:
         for i in members:
             move[i, 0], move[i, 1] = home[i, 0], home[i, 1]

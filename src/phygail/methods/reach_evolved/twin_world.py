@@ -1,7 +1,7 @@
 """Worlds beyond the paper's as compiled loops, for the soak's twin: radio, losses, ways around obstacles, the filter.
 
-What `swarm.radio`, `swarm.world`, `swarm.obstacles`, `swarm.safety` and `swarm.vehicle` do, once more. UAVs are known by
-their roster index here: every array has N entries, whoever has fallen included. Needs Numba.
+What `swarm.radio`, `swarm.world`, `swarm.obstacles`, `swarm.safety` and `swarm.vehicle` do, once more. UAVs go by their
+roster index here: every array has N entries, whoever has fallen included. Needs Numba.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from phygail.swarm.vehicle import IN_HAND, _share
 from phygail.swarm.world import draw, draw_normal
 
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_ONE, _LOW, _MIDDLE, _HIGH, _DROPPED = np.uint64(1), np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(11)
+_ONE, _LOW, _MIDDLE, _HIGH, _DROPPED = (np.uint64(value) for value in (1, 27, 30, 31, 11))
 MOST_PLANES = 256  # half-planes of one UAV
 
 
@@ -116,9 +116,8 @@ def losses_of(scenario: Scenario) -> Losses:
     spared = [draw(world.seed, "spared", event.step, each) for event in world.events]
     steps = np.array([event.step for event in world.events], dtype=np.int64)
     empty = np.empty((0, scenario.uavs))
-    return Losses(
-        steps, named, discs, near.astype(float), np.array(strike) if count else empty, np.array(spared) if count else empty
-    )
+    draws = (np.array(strike), np.array(spared)) if count else (empty, empty)
+    return Losses(steps, named, discs, near.astype(float), *draws)
 
 
 def fence_of(scenario: Scenario, chart: Map | None, *, safety: bool) -> Fence:
@@ -254,10 +253,8 @@ def _faded(radio, i, j, length, t, bits, up, watched):
 def hear(radio, fence, x, flying, t, out, bits, up, watched, linked, length):
     """`swarm.radio.listen`: linked ((N, N) bool) and length ((N, N) m) of the pairs of `flying`."""
     shaded = fence.dark.any()
-    for row in range(len(flying)):
-        i = flying[row]
-        for column in range(row + 1, len(flying)):
-            j = flying[column]
+    for row, i in enumerate(flying):
+        for j in flying[row + 1 :]:
             if radio.out_p > 0:
                 out[i, j] = _is_out(radio, i, j, t, out[i, j])
             flat = math.hypot(x[i, 0] - x[j, 0], x[i, 1] - x[j, 1])
@@ -279,7 +276,7 @@ def hear(radio, fence, x, flying, t, out, bits, up, watched, linked, length):
 
 @numba.njit(cache=True, fastmath=False)
 def strike(losses, t, x, alive):
-    """Whoever is lost at step t is no longer `alive`; two are spared."""
+    """Whether somebody is lost at step t, who is no longer `alive` then; two are spared."""
     count, hit, row = 0, np.zeros(len(alive), dtype=np.bool_), -1
     for e in range(len(losses.steps)):
         if losses.steps[e] != t:
@@ -296,7 +293,7 @@ def strike(losses, t, x, alive):
             struck = radius >= 0 and math.hypot(x[k, 0] - cx, x[k, 1] - cy) <= radius
             hit[k] |= losses.named[e, k] or struck
     if row < 0:
-        return
+        return False
     for k in range(len(alive)):
         hit[k] &= alive[k]
         count += alive[k] and not hit[k]
@@ -309,6 +306,7 @@ def strike(losses, t, x, alive):
         count += 1
     for k in range(len(alive)):
         alive[k] &= not hit[k]
+    return bool(hit.any())
 
 
 # --- obstacles -------------------------------------------------------------------------------------------------------
@@ -424,8 +422,6 @@ def _nearest(planes, cx, cy, slack):
         least, found, partner = np.inf, False, -1
         for choice in (-1, first, second):
             if choice < 0:
-                if partner >= 0 or found:
-                    continue
                 over = nx * cx + ny * cy - b
                 px, py = cx - over * nx, cy - over * ny
             else:
@@ -450,6 +446,5 @@ def _nearest(planes, cx, cy, slack):
         if along - planes[k, 2] > slack:
             share = min(share, planes[k, 2] / along)
     size, most = math.hypot(vx, vy) * share, math.hypot(cx, cy)
-    if size > most:
-        share *= most * (1.0 - 2.0**-50) / size
+    share *= most * (1.0 - 2.0**-50) / size if size > most else 1.0
     return vx * share, vy * share
