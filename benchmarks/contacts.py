@@ -1,9 +1,9 @@
-"""Does the braking filter keep its promise? Flights with inertia, judged by the checker. In results/inertia/contacts.csv.
+"""Whether the braking filter keeps its promise: flights judged by the checker, in results/inertia/contacts.csv.
 
 python benchmarks/contacts.py [METHOD ...]
 
-Every decentralized method flies 25 swarms of 50 UAVs in each of four settings: 3 and 5 m/s^2, lag 0 and 0.25 s, with the
-safety filter on. `swarm.checker`, which shares no code with simulator and filter, says how close any pair came in
+Every decentralized method flies 25 swarms of 50 UAVs in each of four settings: 3 and 5 m/s^2, lag 0 and 0.25 s, with
+the safety filter on. `swarm.checker`, which shares no code with simulator and filter, says how close any pair came in
 continuous time, and by how much closer than min(10 m, its distance at the start). Run again to resume.
 """
 

@@ -22,7 +22,7 @@ LEAST_ALIVE = 2
 CENTERS = ("shared", "roster", "none")
 LARGEST_SEED = 2**63 - 1
 UNLUCKY = 1e-4  # chance that two UAVs in range of each other do not hold their link within the budget
-MOST_CYCLES = 50.0  # of outages that a budget waits for
+MOST_TRIES = 50.0  # to hold a link that a budget waits for
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
@@ -280,17 +280,22 @@ def turn_steps(vehicle: Vehicle, physics: Physics) -> int:
 
 
 def wait_steps(links: LinkModel, hold_steps: int, step_s: float) -> int:
-    """Steps in which a single link that is in range has held for `hold_steps` with probability 1 - `UNLUCKY`.
+    """Steps in which a single link that is in range has held for `hold_steps` with probability 1 - `UNLUCKY` or so.
 
-    A link is up for outage_s (1 - p) / p on average, exponentially, p the share of outages: long enough with
-    probability P, once in a cycle of outage_s / p. After k cycles it has not been with probability (1 - P)^k.
+    A link is out with the share p, and up for outage_s (1 - p) / p on average, exponentially: long enough with
+    probability P. At once it holds with (1 - p) P; each further attempt, after an outage, fails with 1 - P. An attempt
+    counts as two mean outages and the time to hold.
     """
     if links.outage_share == 0:
         return hold_steps - 1
-    cycle_s = links.outage_s / links.outage_share
-    enough = math.exp(-hold_steps * step_s / (cycle_s - links.outage_s))
-    cycles = math.log(UNLUCKY) / math.log1p(-enough) if enough > 1e-9 else MOST_CYCLES
-    return hold_steps - 1 + math.ceil(min(cycles, MOST_CYCLES) * cycle_s / step_s)
+    up_s = links.outage_s * (1.0 - links.outage_share) / links.outage_share
+    enough = math.exp(-hold_steps * step_s / up_s)
+    failing = 1.0 - (1.0 - links.outage_share) * enough
+    attempts = 1.0
+    if failing > UNLUCKY:
+        attempts += math.log(UNLUCKY / failing) / math.log(max(1.0 - enough, UNLUCKY)) if enough > 1e-9 else MOST_TRIES
+    wait_s = min(attempts, MOST_TRIES) * (2 * links.outage_s + hold_steps * step_s)
+    return hold_steps - 1 + math.ceil(wait_s / step_s)
 
 
 # --- checks ----------------------------------------------------------------------------------------------------------
