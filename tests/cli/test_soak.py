@@ -165,6 +165,8 @@ def test_soak_in_another_world(tmp_path):
     (["soak", "--episodes", "0", "--out", "x"], "0 episodes"),
     (["soak", "--method", "nobody", "--out", "x"], "nobody"),
     (["recover", "--uavs", "30", "--wind", "11"], "below the speed limit"),
+    (["train", "reach-evolved", "--waves", "3:40:150", "--out", "x"], "--waves: training flies the plain world"),
+    (["train", "cr-ma", "--world=hold=3"], "--world: training flies the plain world"),
 ])  # fmt: skip
 def test_bad_flags_are_one_line(words, said, tmp_path, monkeypatch, capsys):
     """WORLDS 3.9 on the command line: one line, exit 2."""
