@@ -1,6 +1,6 @@
 """Takes the pictures of the page for the documents: `python docs/make_pictures.py` (needs a chromium, extra `dev`).
 
-The flights of gallery.md and worlds.md are made by the commands that stand there: `python docs/make_pictures.py --flights`.
+The flights of gallery.md and worlds.md are made by the commands that stand there: add `--flights`.
 """
 
 from __future__ import annotations

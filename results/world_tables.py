@@ -25,7 +25,7 @@ def world_rows() -> pl.DataFrame:
 
 
 def costs_table(_: str) -> str:
-    """Every world that was flown: reach-evolved on its cases, and the others on theirs, as factors to the plain world."""
+    """Every world that was flown: reach-evolved on its cases, and the others on theirs, as factors to the plain one."""
     rows = world_rows()
     means = {(row["world"], row["method"]): row for row in world_means(rows).iter_rows(named=True)}
     order = {world: place for place, world in enumerate(FULL_SIZE)}
@@ -53,7 +53,7 @@ def costs_table(_: str) -> str:
 
 def soaks_table(_: str) -> str:
     """Every soak: episodes, steps, failures, those where the conditions of the argument hold."""
-    header = ["soak", "filter", "seed", "episodes", "flown", "steps", "failures", "conditions hold in", "failures there"]
+    header = ["soak", "filter", "seed", "episodes", "flown", "steps", "failures", "conditions hold", "failures there"]
     lines = []
     for path in sorted(RESULTS.glob("soak/*/soak.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
@@ -72,7 +72,7 @@ def contacts_table(_: str) -> str:
     with (RESULTS / "inertia" / "contacts.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     settings = sorted({(row["acceleration_mps2"], row["lag_s"]) for row in rows})
-    header = ["method", "flights", *(f"{float(a):g} m/s², lag {float(lag):g} s" for a, lag in settings), "pairs too close"]
+    header = ["method", "flights", *(f"{float(a):g} m/s², lag {float(lag):g} s" for a, lag in settings), "too close"]
     lines = []
     for name in dict.fromkeys(row["method"] for row in rows):
         mine = [row for row in rows if row["method"] == name]

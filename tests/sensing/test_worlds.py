@@ -144,7 +144,7 @@ def test_redundant_networks_end_without_a_critical_uav():
 def test_conditions_of_the_argument():
     """Each condition of docs/worlds.md, met and not met."""
     places = np.array([[0.0, 0.0], [200.0, 0.0], [60.0, 50.0]])
-    wall = Obstacle(((100.0, 20.0), (100.0, 60.0)), 5.0)
+    wall = Obstacle(((140.0, 20.0), (140.0, 60.0)), 5.0)
 
     def why(world, **settings):
         return unproved(make_scenario("u", places, world=world, **settings))

@@ -340,7 +340,8 @@ def test_budgets_grow_by_what_a_world_takes():
     assert turn_steps(Vehicle(5.0, 0.25), physics) == 45
     assert wait_steps(LinkModel(), 10, 0.1) == 9
     assert wait_steps(LinkModel(outage_share=1e-9), 1, 0.1) == 41  # one attempt: two mean outages and the step
-    assert 300 < wait_steps(LinkModel(outage_share=0.4), 10, 0.1) < 400
+    # P = e^(-1/3): 1 + ln(1e-4 / (1 - 0.6 P)) / ln(1 - P) = 7.86 attempts of 4 s + 1 s
+    assert wait_steps(LinkModel(outage_share=0.4), 10, 0.1) == 9 + 394
     places = np.array([[0.0, 0.0], [400.0, 0.0]])
     plain = make_scenario("b", places)
     wall = Obstacle(((100.0, -150.0), (100.0, 150.0)), 5.0)
