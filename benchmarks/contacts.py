@@ -3,7 +3,7 @@
 python benchmarks/contacts.py [METHOD ...]
 
 Every decentralized method flies 25 swarms of 50 UAVs in each of four settings: 3 and 5 m/s^2, lag 0 and 0.25 s, with
-the safety filter on. `swarm.checker`, which shares no code with simulator and filter, says how close any pair came in
+the safety filter on. `swarm.soak`, which shares no code with simulator and filter, says how close any pair came in
 continuous time, and by how much closer than min(10 m, its distance at the start). Run again to resume.
 """
 
@@ -19,7 +19,7 @@ from phygail.experiments.grid import Grid
 from phygail.methods.base import METHODS, why_not
 from phygail.methods.controller import fly_case
 from phygail.sensing.views import Scope
-from phygail.swarm.checker import closest_m
+from phygail.swarm.soak import closest_m
 
 DAMAGE, CASES, SEED = (0.3, 0.5, 0.7, 0.8, 0.9), 5, 940000
 SETTINGS = tuple((accel, lag) for accel in (3.0, 5.0) for lag in (0.0, 0.25))  # m/s^2, s

@@ -45,7 +45,7 @@ EXPLAINED = ("equivalent", "rounding", "speed")  # kinds of survivors that no te
 
 # Module -> the test files next to it, the quickest first.
 NEIGHBORS: dict[str, tuple[str, ...]] = {
-    "swarm/links.py": ("swarm/test_links.py",),
+    "swarm/links.py": ("swarm/test_links.py", "swarm/test_links_radio.py"),
     "swarm/tree.py": ("swarm/test_tree.py", "swarm/test_tree_bounds.py"),
     "swarm/simulator.py": (
         "swarm/test_simulator.py",

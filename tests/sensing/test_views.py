@@ -64,7 +64,7 @@ def test_the_mission_is_what_was_shared_before_the_damage():
 
 def test_a_subnet_view_has_these_fields_and_no_others():
     known = {"mission", "step", "roster", "members", "positions", "velocities", "pairs", "lengths", "age_s", "news"}
-    assert public(SubnetView) == known | {"lost", "damaged_in_range", "alone"}
+    assert public(SubnetView) == known | {"lost", "damaged_in_range", "damaged_spots", "alone"}
 
 
 def test_a_local_view_has_these_fields_and_no_others():

@@ -9,8 +9,8 @@ from phygail.config import Physics
 from phygail.experiments.grid import Grid
 from phygail.methods.base import make_method
 from phygail.methods.controller import controller, run_episode
-from phygail.methods.reach_evolved.beliefs import NEVER, SURE
-from phygail.methods.reach_evolved.rebased import RebasedBeliefs
+from phygail.methods.phygail.graph import DAMAGED, perceive
+from phygail.methods.reach_evolved.beliefs import NEVER, SURE, RebasedBeliefs
 from phygail.sensing.views import Scope
 from phygail.sensing.worlds import WorldObserver, coast_m, unproved
 from phygail.swarm.scenario import in_world, make_scenario
@@ -121,6 +121,20 @@ def test_who_falls_silent_in_our_midst_is_gone_at_once_where_silence_proves_it()
         (known,) = [k for g, k in method._beliefs._known.items() if g == method._beliefs._group[0]]
         assert known.depths[3] == depth
         assert known.depths[4] == NEVER or known.depths[4] < depth
+
+
+def test_who_is_lost_in_flight_is_recognized_where_it_fell():
+    """A network that reads the damaged in range reads them at that place, not at their spots of the roster."""
+    world = World(events=(Event(2, (2,)),))
+    state = initial_state(make_scenario("f", PLACES, (1,), world=world))
+    observer, move = WorldObserver(state.scenario, state.flight), np.array([0.0, 10.0])
+    for _ in range(2):
+        state = step(state, np.tile(move, (len(state.positions), 1)))
+    near = state.flight.places[2] - [30.0, 0.0]
+    state = replace(state, positions=np.vstack([near, state.positions[1:]]))
+    graph = perceive(observer.observe(state, Scope.SUBNET), dtype=np.float64)
+    fallen = graph.features[graph.types == DAMAGED][:, :2] * observer.mission.width_m / 2 + observer.mission.center
+    assert fallen == pytest.approx(np.array([[100.0, 0.0], [200.0, 2.0]]))
 
 
 def test_links_have_the_way_to_stop_in_hand():

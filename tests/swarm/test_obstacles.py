@@ -87,8 +87,8 @@ def test_nobody_enters_whatever_is_commanded(vehicle):
     """Random commands at full speed, also with inertia and wind: in continuous time nobody is inside."""
     obstacles = (DISC, SQUARE, Obstacle(((-60.0, 40.0), (-20.0, 120.0)), 4.0))
     layout = np.array([[-30.0, 0.0], [60.0, 60.0], [150.0, 20.0], [20.0, -40.0], [-80.0, 90.0], [60.0, 110.0]])
-    scenario = make_scenario("r", layout, center=[200.0, 200.0], budget_steps=250,
-                             world=World(obstacles=obstacles, vehicle=vehicle, hold_steps=250))  # fmt: skip
+    scenario = make_scenario("r", layout, center=[200.0, 200.0], budget_steps=120,
+                             world=World(obstacles=obstacles, vehicle=vehicle, hold_steps=120))  # fmt: skip
     rng, aim = np.random.default_rng(0), {}
 
     def wild(state):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from phygail.cli.main import main
 from phygail.cli.recover import save_trajectory
 from phygail.methods.controller import run_episode
 from phygail.swarm.scenario import load_scenarios, scenario_from_json
@@ -363,11 +364,30 @@ def test_the_copied_command_names_file_methods_and_filter(visit):
     assert page.inner_text("#message code") == command
 
 
-def test_a_case_saved_after_a_strike_in_flight_says_what_it_leaves_out(visit):
-    page = visit.open(f"{SMALL}&hit=5-3.7")
-    with page.expect_download():
+def test_a_case_struck_in_flight_is_flown_by_the_command_as_by_the_page(visit, tmp_path, capsys):
+    page = visit.open(f"{SMALL}&race=reach-evolved,sidr")
+    paused(page, 6)
+    x, y, number = uav_on_screen(page, 2)
+    page.mouse.click(x, y)
+    paused(page, 20)
+    page.click("#shatter")
+    page.evaluate("phygail.app.playing = false; phygail.app.race.advanceTo(5000)")
+    steps = page.evaluate("Object.fromEntries(phygail.app.race.results().map(row => [row.name, row.steps]))")
+    with page.expect_download() as download:
         page.click("#save")
-    assert "the 1 later strike is in the link only" in page.inner_text("#message")
+    file = tmp_path / download.value.suggested_filename
+    download.value.save_as(file)
+    (scenario,) = load_scenarios(file)
+    assert [event.step for event in scenario.world.events] == [6, 20]
+    assert scenario.world.events[0].uavs == (number,)
+    assert main(["recover", "--scenarios", str(file), "--methods", "reach-evolved,sidr"]) == 0
+    told = capsys.readouterr().out
+    for name, count in steps.items():
+        assert re.search(rf"{name}\b.*\b{count}\b", told), (name, count, told)
+    drop_file(page, file.name, file.read_text())
+    page.wait_for_selector("text=/60 UAVs from page-n60-s3.json/")
+    page.evaluate("phygail.app.race.advanceTo(5000)")
+    assert page.evaluate("Object.fromEntries(phygail.app.race.results().map(row => [row.name, row.steps]))") == steps
 
 
 @pytest.mark.parametrize(

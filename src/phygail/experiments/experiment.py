@@ -28,12 +28,12 @@ from phygail.swarm.layout import (
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import Scenario, make_scenario
 
-# Fresh layouts, the paper's fixed ones, an area strike on fresh ones, failures of single UAVs (METHODS 9.9).
+# Fresh layouts, the paper's fixed layouts, an area strike on fresh layouts, failures of single UAVs (METHODS 9.9).
 Source = Literal["fresh", "layouts", "strike", "single", "region"]
 Numbers = Mapping[str, float]  # of the paper, by what they measure
 SEED = 0  # of every reported scenario; nothing was tuned, trained or selected on seeds from 0 to 1000
 
-STRIKES = 2_000  # tried before a setting counts as one that does not split
+STRIKES = 2_000  # strikes tried before a setting counts as one that does not split
 _COORDINATES = re.compile(r"(n|strike-n|paper-)(\d{2,})-d(\d\.\d{3})-c(\d{3,})-s(\d+)")  # as `grid.DRAWN_ID`
 _FAILURES = re.compile(r"(single|region)-(\d+)-(\d+)-(\d+)-s(\d+)")  # as `failures.failure_id`
 
@@ -50,7 +50,7 @@ class Leg:
         source: Where the scenarios come from.
         safety: Whether every command is filtered.
         sensing: How imperfectly every method sees.
-        alone: One worker, whatever the user wants: times are measured.
+        alone: Whether one worker flies, whatever the user wants, because times are measured.
         seed: Of the scenarios.
         failures: How many UAVs fail, in place of damage ratios, for the sources "single" and "region".
         world: What fresh scenarios have beyond the plain world (`swarm.recipe`); empty: nothing.
@@ -108,10 +108,10 @@ class Experiment:
         legs: The flights.
         tables, figures: Names in `report.TABLES` and `report.FIGURES`.
         published: Numbers of the paper by method.
-        remarks: What a reader must know to compare; stands under the tables.
+        remarks: What a reader must know to compare; printed under the tables.
         flights_of: The experiment whose rows this one reads instead of flying its own; empty if it flies.
         variants: Trainings, if policies are trained for it; every leg is then flown with each of their policies.
-        checkpoints: So many policies along the training of the first variant fly one case of 20 UAVs.
+        checkpoints: Number of policies along the training of the first variant that fly one case of 20 UAVs.
         measured: Swarm sizes whose perception graphs are measured. measured_cases: Swarms of each.
         curves: Worlds whose resilience curves are drawn. curve_cases: Flights behind each.
     """
@@ -271,7 +271,7 @@ WORLD_EXPERIMENTS: tuple[Experiment, ...] = (
 
 @dataclass(frozen=True)
 class Scale:
-    """How a user wants an experiment smaller, with other methods or with other draws; None leaves it as declared."""
+    """A user's choice of sizes, methods or draws of an experiment; None leaves it as declared."""
 
     uavs: tuple[int, ...] | None = None
     damage: tuple[float, ...] | None = None
@@ -282,11 +282,11 @@ class Scale:
 
 
 def scaled(experiment: Experiment, scale: Scale) -> Experiment:
-    """The experiment with what the user chose of it.
+    """The experiment with the choice of the user.
 
-    Sizes and ratios must be among the declared ones. More cases than declared are flown where the declared number is
-    the largest of the experiment; slow methods keep their smaller one. A method that is not declared joins the first
-    leg and all that fly the same methods as that one.
+    Sizes and ratios must be among the declared ones. More cases than declared are flown only in legs with the
+    largest declared number; slow methods keep their smaller number. A method that is not declared joins the first leg
+    and all legs that fly the same methods as that leg.
     """
     if scale.cases is not None and scale.cases < 1:
         raise InputError(f"{scale.cases} cases per setting: choose at least 1")
@@ -347,8 +347,8 @@ def draw_cases(
         except InputError as error:
             notes.append(f"N={uavs}, damage {ratio:g} was skipped: {error}")
             continue
-        # On a fixed layout few damage sets may split it; copies of one case would pretend to be many.
-        # The first of them stays, so that its row is the same however many cases are drawn.
+        # Few damage sets may split a fixed layout, and repeated cases would look like many. The first of equal cases
+        # stays, so that its row does not depend on the number of cases.
         first = {scenario.damaged.tobytes() + scenario.layout.tobytes(): scenario for scenario in reversed(drawn)}
         differing = [scenario for scenario in drawn if scenario in first.values()]
         if len(differing) < cases:

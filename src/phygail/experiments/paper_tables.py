@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from phygail.config import InputError
+from phygail.config import InputError, Registry
 from phygail.experiments.catalog import LARGE
 from phygail.experiments.experiment import Variant
+from phygail.experiments.rows import TIMEOUT
 from phygail.experiments.statistics import (
     Evidence,
     budget_text,
@@ -31,8 +32,6 @@ from phygail.experiments.statistics import (
     with_variants,
     world_means,
 )
-from phygail.experiments.task import TIMEOUT
-from phygail.registry import Registry
 from phygail.render.tables import NOTHING, Column, cell_text, markdown_table, table_cells
 
 TABLES: Registry[Callable[[Evidence], str]] = Registry("table")
@@ -151,7 +150,7 @@ def runtime(evidence: Evidence) -> str:
 
 
 def _runtime_columns(uavs: int) -> tuple[Column, ...]:
-    """The paper prints one number per swarm size."""
+    """The cells of the paper, which prints one number per swarm size."""
     return (
         Column("method", "name"), Column("cases", "cases"),
         Column("first response ms", "first_action_ms", ".2f"), Column("paper", f"paper response_ms@{uavs}", ".2f"),
@@ -206,7 +205,7 @@ def safety(evidence: Evidence) -> str:
 
 def scale(evidence: Evidence) -> str:
     """Convergence, time over bound and cost per UAV of large swarms."""
-    timed_out = pl.col("flag").str.split(";").list.contains(TIMEOUT)  # they did not fly the steps they are charged with
+    timed_out = pl.col("flag").str.split(";").list.contains(TIMEOUT)  # these did not fly all the steps of their row
     work = (pl.col("steps") * pl.col("alive")).filter(~timed_out).sum()
     figures = weighed(evidence.rows).group_by("uavs", "method").agg(
         pl.len().alias("cases"), weighed_mean("converged").alias("convergence"), weighed_mean("time_s").alias("time_s"),
@@ -323,7 +322,7 @@ def variants(evidence: Evidence) -> str:
 
 
 def _figures(rows: pl.DataFrame) -> pl.DataFrame:
-    # Within a case every policy is ranked against every other, seeds apart.
+    # Within a case every policy is ranked against every other; those of two seeds are two policies.
     ranked = weighed(rows.with_columns(rank=case_rank()), ("name",))
     return ranked.group_by("name").agg(
         pl.col("training_seed").n_unique().alias("seeds"), pl.len().alias("cases"),

@@ -1,4 +1,4 @@
-"""Do what an experiment needs (fly, measure, train), resumable at any moment, and report it from rows on disk alone."""
+"""Do what an experiment needs (fly, measure, train), resumable at any moment; report it from rows on disk alone."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from phygail.config import InputError
+from phygail.config import InputError, Registry
 from phygail.experiments.catalog import EXPERIMENTS
 from phygail.experiments.experiment import SEED, Experiment, Leg, Scale, scaled
-from phygail.experiments.failure_report import draw_failures, failures, failures_by_size
 from phygail.experiments.figures import (
     draw_curves,
     draw_learning,
@@ -39,11 +38,11 @@ from phygail.experiments.propositions import (
 from phygail.experiments.resilience import CURVES, draw_resilience, fly_curves, read_curves
 from phygail.experiments.runner import Flying, fly_leg
 from phygail.experiments.statistics import NOTES, Evidence, load_evidence, read_notes
+from phygail.experiments.summary import draw_failures, failures, failures_by_size
 from phygail.experiments.trained import Budget, run_trained
 from phygail.files import make_folder, write_text
 from phygail.methods import METHODS
 from phygail.methods.base import load_methods, why_not
-from phygail.registry import Registry
 
 REPORT = "tables.md"
 
@@ -83,7 +82,7 @@ def flights_folder(experiment: Experiment, out: Path) -> Path:
 
 
 def report_text(experiment: Experiment, out: Path) -> str:
-    """tables.md of the rows that stand on disk."""
+    """The text of tables.md, from the rows on disk."""
     return _text(load_evidence(experiment, flights_folder(experiment, out)))
 
 
@@ -137,7 +136,7 @@ def run_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying,
 
 
 def check_seed(folder: Path, seed: int) -> None:
-    """Refuse a folder whose scenarios were drawn with another seed; its notes say which, from 0 on none."""
+    """Refuse a folder whose scenarios were drawn with another seed; its notes name the seed unless it is 0."""
     known = read_notes(folder)
     flown = (folder / NOTES).exists() or any(folder.glob("*/run.json"))
     before = known.get("seed", SEED)
@@ -182,9 +181,9 @@ def fly_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying)
 
 
 def same_flights(experiment: Experiment, leg: Leg, folder: Path) -> list[Path]:
-    """Where other experiments keep flights with the settings of a leg, if all stand side by side under their names.
+    """Folders of other experiments with flights of the same settings as a leg, if all folders have their usual names.
 
-    None where times are measured, and none for a folder of another name: its user wants to fly.
+    There are none where times are measured, and none for a folder of another name: its user wants to fly.
     """
     if leg.alone or folder.name != experiment.name:
         return []

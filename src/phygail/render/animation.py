@@ -1,7 +1,7 @@
 """Animations: several methods side by side on one clock, each panel stopping when its network is one again.
 
-Nothing is rebuilt per frame: the still parts are drawn once and kept as an image, on which only what moves is drawn. A
-panel that has come to its end becomes part of that image.
+The still parts are drawn once and kept; each image adds only what moves. A panel that has come to its end becomes one
+of the still parts.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ from phygail.swarm.tree import bound_for
 
 ANIMATION_SUFFIXES = (".gif", ".mp4")
 DPI = 100
-NARROWEST_PX = 460  # room for the words of a single panel
+NARROWEST_PX = 460  # room for the text of a single panel
 PANEL_PX, GAP_PX, TITLE_PX, HEAD_PX, FOOT_PX = 330, 16, 46, 30, 42
-FIRST_HOLD_S, LAST_HOLD_S = 0.8, 2.0  # time to take in the damage and the outcome
+FIRST_HOLD_S, LAST_HOLD_S = 0.8, 2.0  # seconds for which the damage and the outcome stay
 TAIL_SHARE = 0.05  # of the map's width, at full speed: length of the tail that shows where a UAV comes from
 TAIL_PIECES = 5
-FLASH_STEPS = 6  # during which a circle marks who was lost in flight
+FLASH_STEPS = 6  # during which a circle marks a UAV that was lost in flight
 GIF_SHADES = (1.0, 0.75, 0.5, 0.25)  # of each color on white: enough for smooth edges
 
 
@@ -71,27 +71,27 @@ def animate_recovery(flights: Mapping[str, Episode], path: Path, *, fps: int = 1
     Args:
         flights: Recorded episodes of one scenario by name of the method.
         path: .gif or .mp4; written whole or not at all.
-        fps: Frames per second.
-        max_frames: Long flights show every k-th step so that there are no more frames than this.
+        fps: Images per second.
+        max_frames: Long flights show every k-th step so that there are no more images than this.
     """
     if not 1 <= fps <= 50:
         raise InputError(f"fps {fps}: choose from 1 to 50")
     if max_frames < 2:
         raise InputError(f"max_frames {max_frames}: at least 2 are needed, the damage and the outcome")
     with checked_draft(path, ANIMATION_SUFFIXES) as draft:
-        steps = frame_steps(max((episode.steps for episode in flights.values()), default=0), max_frames)
+        steps = shown_steps(max((episode.steps for episode in flights.values()), default=0), max_frames)
         write = _write_gif if draft.suffix.lower() == ".gif" else _write_mp4
         write(flights, steps, draft, fps)
 
 
-def frame_steps(last: int, max_frames: int) -> list[int]:
+def shown_steps(last: int, max_frames: int) -> list[int]:
     """The steps to show: from 0 evenly to `last`, both included, at most `max_frames`."""
     stride = max(1, -(-last // (max_frames - 1)))
     return [*range(0, last, stride), last]
 
 
 class Stage:
-    """The figure of an animation; frames are taken in the order of time."""
+    """The figure of an animation; its images are taken in the order of time."""
 
     def __init__(self, flights: Mapping[str, Episode]) -> None:
         self.scene = make_scene(flights, PANEL_PX / DPI)
@@ -99,7 +99,7 @@ class Stage:
         content = columns * (PANEL_PX + GAP_PX) - GAP_PX
         width, height = max(content + 2 * GAP_PX, NARROWEST_PX), HEAD_PX + rows * (PANEL_PX + TITLE_PX) + FOOT_PX
         width, height = width + width % 2, height + height % 2  # H.264 stores colors for blocks of two by two pixels
-        # A hundredth of a pixel more, lest rounding make it one pixel less.
+        # A hundredth of a pixel is added, so that rounding does not remove a pixel.
         figure = new_figure((width + 0.01) / DPI, (height + 0.01) / DPI, DPI)
         self._panels = []
         for k, (name, episode) in enumerate(flights.items()):
@@ -119,8 +119,8 @@ class Stage:
         """Width and height in pixels, both even."""
         return cast(tuple[int, int], self._canvas.get_width_height())
 
-    def frame(self, step: int) -> np.ndarray:
-        """(height, width, 3) uint8, the picture at `step`, which must not be before that of the last call."""
+    def image(self, step: int) -> np.ndarray:
+        """(height, width, 3) uint8, the image at `step`; steps must not decrease from call to call."""
         self._canvas.restore_region(self._still)
         ending = [panel for panel in self._panels if panel.running and step >= panel.last]
         for panel in ending:
@@ -173,7 +173,7 @@ class Panel:
         return [self._tails, self._links, self._fallen, self._dots, self._flash, self._star, self._status]
 
     def draw(self, step: int) -> None:
-        """Draw what moves, as it is at `step`; the end is marked and the panel runs no more."""
+        """Draw what moves at `step`; at the end of the flight the panel is marked and stops."""
         state = self._episode.states[min(step, self.last)]
         self._place(state)
         self._status.set_text(plural(state.links.count, "subnet"))
@@ -212,10 +212,11 @@ class Panel:
             color=color, fontweight="bold",
         )  # fmt: skip
         width = self._scene.scenario.width_m
-        frame = Rectangle(tuple(self._scene.corner), width, width, fill=False, edgecolor=color, linewidth=2.2, zorder=6)
-        frame.set_animated(True)
-        self._axes.add_patch(frame)
-        self._axes.draw_artist(frame)
+        corner = tuple(self._scene.corner)
+        border = Rectangle(corner, width, width, fill=False, edgecolor=color, linewidth=2.2, zorder=6)
+        border.set_animated(True)
+        self._axes.add_patch(border)
+        self._axes.draw_artist(border)
 
 
 class Clock:
@@ -258,19 +259,19 @@ class Clock:
 def _write_gif(flights: Mapping[str, Episode], steps: list[int], draft: Path, fps: int) -> None:
     stage = Stage(flights)
     palette = _palette(stage.scene)
-    images = (Image.fromarray(stage.frame(step)).quantize(palette=palette, dither=Image.Dither.NONE) for step in steps)
+    images = (Image.fromarray(stage.image(step)).quantize(palette=palette, dither=Image.Dither.NONE) for step in steps)
     tick = 10 * max(2, round(100 / fps))  # GIF counts hundredths of a second
     durations = [tick] * len(steps)
     durations[0] = round(1000 * FIRST_HOLD_S)
     durations[-1] = round(1000 * LAST_HOLD_S)
-    # "optimize" leaves pixels that did not change out of a frame: a third of the size.
+    # "optimize" leaves pixels that did not change out of an image: a third of the size.
     next(images).save(
         draft, format="GIF", save_all=True, append_images=images, duration=durations, loop=0, optimize=True
     )
 
 
 def _palette(scene: Scene) -> Image.Image:
-    """One palette for all frames, so that nothing flickers: every color in use, in a few shades toward white."""
+    """One palette for all images, so that nothing flickers: every color in use, in a few shades toward white."""
     signs = [to_rgb(name) for name in (INK, SOFT, LOST, FAINT, SUCCESS, FAILURE, STAR, MAP)]
     colors = np.vstack([signs, np.unique(scene.colors, axis=0)])
     shades = np.concatenate([shade * colors + (1 - shade) for shade in GIF_SHADES] + [np.ones((1, 3))])
@@ -296,9 +297,9 @@ def _write_mp4(flights: Mapping[str, Episode], steps: list[int], draft: Path, fp
     writer.send(None)
     try:
         for k, step in enumerate(steps):
-            frame = stage.frame(step)
+            image = stage.image(step)
             hold = LAST_HOLD_S if k == len(steps) - 1 else FIRST_HOLD_S if k == 0 else 0.0
             for _ in range(max(1, round(hold * fps))):
-                writer.send(frame)
+                writer.send(image)
     finally:
         writer.close()

@@ -1,11 +1,11 @@
-"""What methods see in a world beyond the paper's: who is left, what was known when the swarm was last whole.
+"""What methods see in a world beyond the paper's: the UAVs that are left, and what was known when the swarm was whole.
 
 A swarm that was one network again shares a new roster and a new clock: what everybody knew at that instant is the new
 "before the damage". So what follows is observed like a new case, with the rest of the budget.
 
 What is known may be wrong. Every UAV carries a copy of center and roster with errors of its own, and the member with
-the lowest number speaks for its subnet. Who is missing in a copy is expected where the subnet means to meet: nothing
-better is known. Members know their own places. A roster shared in flight is exact.
+the lowest number speaks for its subnet. A teammate that a copy lacks is expected at the point where the subnet means
+to meet: nothing better is known. Members know their own places. A roster shared in flight is exact.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class WorldObserver(Observer):
         rest = scenario.budget_steps - flight.base
         super().__init__(replace(scenario, layout=flight.roster, damaged=gone, budget_steps=rest))
         self._places, self._first = flight.places, flight.base == 0
+        self._wrecks = flight.roster  # (N, 2) m, where the lost lie
         self._copies = Copies(scenario, exact_roster=not self._first)
         self.mission = replace(self.mission, **mission_facts(scenario))
 
@@ -52,16 +53,20 @@ class WorldObserver(Observer):
         if len(flight.members) != len(self._members):
             self._count_again(flight)
         view = super().observe(replace(state, step=state.step - flight.base), scope)
+        if isinstance(view, SubnetViews):
+            view = replace(view, _wrecks=self._wrecks)
         if self._scenario.world.knowledge.exact or isinstance(view, GlobalView):
             return view
         return self._as_known(view, state)
 
     def _count_again(self, flight: Flight) -> None:
-        """Somebody was lost: rows and wrecks are others now, the roster stays what it was."""
+        """Number rows and damaged UAVs anew after a loss; the roster stays the same."""
         gone = np.setdiff1d(np.arange(len(flight.places)), flight.members)
         self._scenario = replace(self._scenario, damaged=gone)
         self._members = _sealed(flight.members)
         self._places = flight.places
+        self._wrecks = self._roster.copy()
+        self._wrecks[gone] = flight.places[gone]
         self._tree = cKDTree(flight.places[gone]) if len(gone) else None
 
     def _damaged_offsets(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -124,7 +129,8 @@ class Copies:
     """The copies of the roster that the UAVs carry.
 
     Args:
-        scenario: Whose world says how wrong they are. exact_roster: They were shared in flight, and are right.
+        scenario: Its world says how wrong the copies are.
+        exact_roster: Whether they were shared in flight, and so are right.
     """
 
     def __init__(self, scenario: Scenario, *, exact_roster: bool = False) -> None:
@@ -162,7 +168,7 @@ class Copies:
 
 
 def mission_facts(scenario: Scenario) -> dict[str, Any]:
-    """What a mission says of its world beyond the paper's: fields of `Mission`."""
+    """The fields of `Mission` that tell about a world beyond the paper's."""
     world, physics = scenario.world, scenario.physics
     chart = map_of(world.obstacles, MAP_MARGIN * physics.contact_m) if world.obstacles and world.knowledge.map else None
     return {
@@ -176,7 +182,7 @@ def mission_facts(scenario: Scenario) -> dict[str, Any]:
 
 
 def coast_m(vehicle: Vehicle, speed_mps: float) -> float:
-    """The way from full speed to rest, v^2 / (2 a) and v times the lag: what a link must have in hand."""
+    """The distance from full speed to rest, v^2 / (2 a) + v lag; links are kept shorter by so much."""
     brake = speed_mps**2 / (2 * vehicle.accel_mps2) if math.isfinite(vehicle.accel_mps2) else 0.0
     return brake + speed_mps * vehicle.lag_s
 

@@ -2,9 +2,10 @@
 
 A compiled flight is made of these and a loop of its own. Every number that a rule may change is an argument, so an
 edited constant never meets a kernel that was compiled with the old one. Numba caches a kernel beside its file
-(`__pycache__`) and compiles it anew when *that* file changes; a kernel that calls kernels of this file from another one
-is made by `kernel`, which has it compiled anew when this file changes too. `fastmath` is always said: where it is not,
-a kernel takes it over from the process that compiled it first, and the last bits of a flight depend on the cache.
+(`__pycache__`) and compiles it anew when *that* file changes. A kernel of another file that calls kernels of this one
+is made by `kernel`, so that it is compiled anew when this file changes, too. Every kernel says its `fastmath`: a kernel
+that does not would take it from the process that compiled it first, and the last bits of a flight would depend on the
+cache.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ SOURCE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # of this file
 def kernel(*files: Path, **options: Any) -> Callable[[Callable[..., Any]], Any]:
     """`numba.njit(cache=True, **options)` for a function of another file that calls kernels of this one and of `files`.
 
-    What Numba asks before it takes a kernel from its cache: the stamp of the kernel's file, and the values that the
-    function closes over. So the function is given one such value, the digest of those files.
+    Before Numba takes a kernel from its cache, it compares the stamp of the kernel's file and the values that the
+    function closes over. The function gets one such value: the digest of these files.
     """
     source = SOURCE + "".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
 
@@ -47,7 +48,7 @@ def kernel(*files: Path, **options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A scenario as compiled loops want it.
+    """A scenario as compiled loops read it.
 
     Attributes:
         spots: (n, 2) m, of the alive. roster: (N, 2) m. alive: (n,) int, roster indices. center: (2,) m.

@@ -49,13 +49,13 @@ class Scenario:
 
     Attributes:
         id: Unique name.
-        layout: (N, 2) m, world frame, positions before the damage: the roster that every UAV carries.
+        layout: (N, 2) m, world coordinates, positions before the damage: the roster that every UAV carries.
         damaged: (k,) int, sorted indices of the damaged.
-        width_m: Side of the square map; of the bounding box where no map was given.
+        width_m: Side of the square map; the longer side of the bounding box where no map was given.
         center: (2,) m, the reference point shared before the damage.
         physics: Radio and vehicle.
         budget_steps: T_max; an episode that has not reconnected by then is truncated.
-        seed: Seed that drew it, of the methods' randomness too; None (as 0) where a file names none.
+        seed: Seed that drew the case and that seeds the methods; None where a file names none, which counts as 0.
         world: What it has beyond the paper's assumptions.
     """
 
@@ -101,7 +101,7 @@ def budget_for(width_m: float, physics: Physics, farthest_m: float = 0.0) -> int
 
     Args:
         width_m: Side W of the map.
-        physics: Whose stride counts.
+        physics: Vehicle; its stride counts.
         farthest_m: How far from the center the farthest alive UAV is.
     """
     across = math.floor(BUDGET_WIDTHS * width_m / physics.stride_m + 1e-9)
@@ -196,7 +196,7 @@ def lead_steps(world: World, physics: Physics) -> int:
 
 
 def in_world(scenario: Scenario, world: World) -> Scenario:
-    """A scenario of the plain world in another one, with the budget that this one needs."""
+    """A scenario of the plain world moved to another world, with the budget that it needs there."""
     steps = budget_in(world, scenario.budget_steps, scenario.spots, scenario.center, scenario.physics)
     return _placed(replace(scenario, budget_steps=steps), world)
 
@@ -285,7 +285,7 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
     """The entry of a scenario file; numbers survive the round trip exactly.
 
     A layout that was given without a map, or turned out of it, is written without a width: readers take the longer side
-    of its bounding box again. A seed of 0 is left out: methods draw as with none.
+    of its bounding box again. A seed of 0 is left out: methods draw the same without it.
     """
     return {
         "id": scenario.id,

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from phygail.methods.reach_evolved import GateShape
 from phygail.methods.reach_evolved.beliefs import BeliefSpec
-from phygail.methods.reach_evolved.gates import GateShape
 from phygail.methods.reach_evolved.train import BELIEFS, Genome
 
 

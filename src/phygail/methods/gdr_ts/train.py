@@ -71,7 +71,7 @@ def learn(config: GdrTsConfig) -> Iterator[Update]:
         optimizer.param_groups[0]["lr"] = (1 - share) * config.rate_first + share * config.rate_last
         drawn = [sample_plans(policy, turned(tasks, rng), config.plans, noise) for _ in range(config.scenarios)]
         descend(policy, optimizer, torch.stack([item.loss for item in drawn]).mean())
-        reward = float(np.mean([item.verdict.reward[: config.plans].mean() for item in drawn]))
+        reward = float(np.mean([item.judgment.reward[: config.plans].mean() for item in drawn]))
         yield Update(update, {"reward": reward}, policy)
 
 
@@ -83,7 +83,7 @@ def job(config: GdrTsConfig = SETTINGS) -> Job:
         iterations=config.updates,
         updates=learn(config),
         # The same draws in every scenario, as when the bundled weights were chosen.
-        pilot=lambda network: GdrTs(np.random.default_rng(0), weights=network.state_dict(), updates=config.online),
+        flown_by=lambda network: GdrTs(np.random.default_rng(0), weights=network.state_dict(), updates=config.online),
         scenarios=validation_scenarios(TRAINING_SEED, config.sizes, VALIDATION_DAMAGE, VALIDATION_CASES, KIND),
         every=config.evaluate_every,
         by="mean_largest_move_m",

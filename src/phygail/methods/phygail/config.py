@@ -8,12 +8,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, get_args
 
-from phygail.config import InputError
+from phygail.config import InputError, Registry
 from phygail.methods.phygail.graph import GRAPHS, GraphSpec
 from phygail.methods.phygail.graph_batch import OBSERVATIONS, Observation
 from phygail.methods.phygail.heads import Command
 from phygail.methods.phygail.network import EncoderSpec, Gates, LayerKind
-from phygail.registry import Registry
 
 
 @dataclass(frozen=True)

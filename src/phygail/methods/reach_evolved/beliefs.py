@@ -1,10 +1,14 @@
 """Lost teammates as graph nodes: which may be alive, where by now, and how sure a subnet is (METHODS 8.4, 8.5).
 
-Inside the intra-subnet scope: the roster was shared before the damage, positions are those of the own subnet. A
-teammate that is not a member is *lost*. A teammate in radio range at t = 0 that does not answer is damaged. A subnet
-expects every other lost teammate to fly toward the center, as it does itself: its expected place is its *ghost*. The
-deeper a ghost has been inside the area that the subnet covers, in units of how far off the expectation may be, the less
+All of it is in the intra-subnet scope: the roster was shared before the damage, and positions are those of the own
+subnet. A teammate that is not a member is *lost*. A teammate in radio range at t = 0 that does not answer is damaged. A
+subnet expects every other lost teammate to fly toward the center, as it does itself: its expected place is its *ghost*.
+The deeper a ghost has been inside the area that the subnet covers, in units of the error of the expectation, the less
 likely the teammate is alive.
+
+Where teammates are lost, or links fail, in flight (docs/worlds.md), a ghost starts where and when its teammate was last
+seen (`RebasedBeliefs`). Each subnet has seen others last, so each has ghosts of its own. On a merge the newer sighting
+wins; of two sightings of the same age, the one with the deeper belief wins.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from phygail.sensing.views import SubnetViews
 
 NEVER = np.float32(-3.0)  # depth of a ghost that was never near the covered area; also the least depth a feature shows
 SURE = np.float32(1e9)  # depth of a lost teammate that did not answer at t = 0, when its place was known exactly
-LARGEST = 30.0  # exponent: beyond it a teammate is damaged
+LARGEST = 30.0  # largest exponent: beyond it a teammate counts as damaged
 DEEPEST = 3.0  # the greatest depth a feature shows
 MOST_MEMBERS = 20  # a larger subnet looks like one of 20, the largest trained with
 CLOCK_M = 200.0  # unit of the clock: meters flown at full speed, for a radio range of 120 m
@@ -40,8 +44,8 @@ class BeliefSpec:
 
     Attributes:
         drift: Speed of ghosts toward the center over v_max.
-        sigma_m: How far off a ghost may be at t = 0. sigma_rate: How much more per meter flown at full speed.
-        depth_half: Depth at which half of the lost are believed damaged. depth_scale: How sharply.
+        sigma_m: Error of a ghost's place at t = 0. sigma_rate: Its growth per meter flown at full speed.
+        depth_half: Depth at which half of the lost are believed damaged. depth_scale: Width of the change around it.
         horizon_m: Ghosts farther from every member are not seen.
         margin_m: Slack of range tests against rounding and of links against the radio range.
     """
@@ -114,7 +118,7 @@ class Beliefs:
         self._next += 1
 
     def _advance(self, views: SubnetViews) -> None:
-        """Ghosts fly toward the center, starting with the second view; if roster or center read otherwise, anew."""
+        """Move ghosts toward the center, from the second view on; start anew if roster or center have changed."""
         if not len(self._group):
             self._group = np.full(len(views.roster), -1, dtype=np.intp)
         center = views.centers[0]
@@ -201,10 +205,10 @@ class Beliefs:
     def _listen(
         self, views: SubnetViews, depths: np.ndarray, subnet: np.ndarray, spot: np.ndarray, distance: np.ndarray
     ) -> None:
-        """Nobody answers: how deep inside the covered area is each ghost?"""
+        """Update the depth of each ghost inside the covered area, from which nobody answers."""
         physics, spec = views.mission.physics, self.spec
         if views.step == 0:
-            row, damaged = views.damaged_in_range.T  # radio tells them, however noisy the positions are
+            row, damaged = views.damaged_in_range.T  # the radio recognizes them, however noisy the positions are
             depths[views.subnet[row], damaged] = SURE
             return
         sigma = spec.sigma_m * physics.unit + spec.sigma_rate * physics.speed_mps * physics.step_s * views.step
@@ -212,7 +216,7 @@ class Beliefs:
         depths[subnet, spot] = np.maximum(depths[subnet, spot], depth)
 
     def _weights(self, views: SubnetViews, depths: np.ndarray) -> np.ndarray:
-        """(count, N) how likely each lost teammate is alive, relative to one never looked for; 0 for members."""
+        """(count, N) how likely each lost teammate is alive, relative to one never expected near; 0 for members."""
         exponent = np.minimum((depths - self.spec.depth_half) / self.spec.depth_scale, LARGEST)
         weights = np.where(depths < SURE, 1.0 / (1.0 + np.exp(exponent)), 0.0)
         weights[views.subnet, views.members] = 0.0
@@ -257,14 +261,14 @@ class Beliefs:
 
 
 def _toward(points: np.ndarray, goal: np.ndarray, way_m: float) -> np.ndarray:
-    """(k, 2) the points after flying that far toward the goal, or at it."""
+    """(k, 2) the points after a flight of that length toward the goal, at most to the goal."""
     offset = goal - points
     away = np.hypot(offset[:, 0], offset[:, 1])
     return points + offset * np.minimum(way_m / np.maximum(away, 1e-9), 1.0)[:, None]
 
 
 def _agreed(views: SubnetViews) -> bool:
-    """Whether all subnets have the same idea of the center, and so of every ghost."""
+    """Whether all subnets know the same center, and so the same ghosts."""
     return views.count == 1 or not (views.centers != views.centers[0]).any()
 
 
@@ -273,7 +277,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 class DelayedBeliefs(Beliefs):
-    """What every UAV of one episode believes for itself; news from its subnet reaches it delayed.
+    """What every UAV of one episode believes for itself; news from its subnet reaches it with a delay.
 
     Args:
         spec: How a UAV thinks about lost teammates. delay_steps: Steps that news takes.
@@ -285,7 +289,7 @@ class DelayedBeliefs(Beliefs):
         self._told: deque[np.ndarray] = deque(maxlen=delay_steps)
 
     def listen_to_others(self, views: SubnetViews) -> None:
-        """Before the estimates of a step: the deepest belief that any member of the subnet had so many steps ago."""
+        """Before the estimates of a step, take over the deepest belief that any member had `delay_steps` ago."""
         if not len(self._known):
             self._known = np.full((len(views.members), len(views.roster)), NEVER)
         if self._told:
@@ -294,7 +298,7 @@ class DelayedBeliefs(Beliefs):
             np.maximum(self._known, heard[views.subnet], out=self._known)
 
     def tell_others(self) -> None:
-        """After the estimates of a step."""
+        """After the estimates of a step, keep the beliefs for the others."""
         self._told.append(self._known.copy())
 
     def _recall(self, views: SubnetViews) -> np.ndarray:
@@ -337,3 +341,108 @@ class DelayedBeliefs(Beliefs):
         own_estimate, ghost = np.nonzero(believed[:, spot] & (distance < horizon))
         near = own_estimate, ghost
         return estimates[own_estimate], spot[ghost], starts[own_estimate] + place[near], distance[near]
+
+
+# --- losses in flight ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Sightings:
+    """What one group of UAVs knows: (N, 2) m last places, (N,) int steps of them, (N,) float32 depths since."""
+
+    places: np.ndarray
+    steps: np.ndarray
+    depths: np.ndarray
+
+
+class RebasedBeliefs(Beliefs):
+    """`Beliefs` whose ghosts start where and when a teammate was last seen."""
+
+    def __init__(self, spec: BeliefSpec) -> None:
+        super().__init__(spec)
+        self._known: dict[int, _Sightings] = {}
+        self._now = np.empty((0, 0, 2))  # (count, N, 2) m, ghosts of every subnet
+        self._since = np.empty((0, 0), dtype=np.intp)  # (count, N) step of the last sighting
+        self._last = np.empty((0, 0, 2))
+        self._fresh = np.empty((0, 0), dtype=bool)  # (count, N) lost since the step before
+
+    def _advance(self, views: SubnetViews) -> None:
+        """The ghosts of every subnet, where it expects them by now."""
+        if not len(self._group):
+            self._group = np.full(len(views.roster), -1, dtype=np.intp)
+        parts = [self._merged(views, rows) for rows in views.rows]
+        self._last = np.stack([part.places for part in parts])
+        self._since = np.stack([part.steps for part in parts])
+        self._merged_depths = np.stack([part.depths for part in parts])
+        gone = self._since < views.step
+        gone[views.subnet, views.members] = False
+        self._fresh = gone & (self._since == views.step - 1) & (views.step > 1)
+        way = self._way_m(views, 1) * (views.step - self._since)
+        offset = views.centers[:, None] - self._last
+        away = np.hypot(offset[..., 0], offset[..., 1])
+        self._now = self._last + offset * np.minimum(way / np.maximum(away, 1e-9), 1.0)[..., None]
+
+    def _merged(self, views: SubnetViews, rows: np.ndarray) -> _Sightings:
+        """The newest sightings of all groups whose members have met in this subnet."""
+        known = [self._known[group] for group in np.unique(self._group[views.members[rows]]).tolist() if group >= 0]
+        if not known:
+            count = len(views.roster)
+            return _Sightings(np.array(views.roster), np.zeros(count, dtype=np.intp), np.full(count, NEVER))
+        best = known[0]
+        for other in known[1:]:
+            newer = (other.steps > best.steps) | ((other.steps == best.steps) & (other.depths > best.depths))
+            best = _Sightings(
+                np.where(newer[:, None], other.places, best.places),
+                np.where(newer, other.steps, best.steps),
+                np.where(newer, other.depths, best.depths),
+            )
+        return best
+
+    def _recall(self, views: SubnetViews) -> np.ndarray:
+        return self._merged_depths.copy()
+
+    def _places(self, views: SubnetViews, subnet: np.ndarray, spot: np.ndarray) -> np.ndarray:
+        return self._now[subnet, spot]
+
+    def _nearest(self, views: SubnetViews, depths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        horizon = self._horizon_m(views)
+        each = [self._of_one(views, depths, label, horizon) for label in range(views.count)]
+        return tuple(np.concatenate(parts) for parts in zip(*each, strict=True))  # type: ignore[return-value]  # four
+
+    def _listen(
+        self, views: SubnetViews, depths: np.ndarray, subnet: np.ndarray, spot: np.ndarray, distance: np.ndarray
+    ) -> None:
+        """Update the depths, and note the teammates that have just fallen silent within the subnet."""
+        physics, spec = views.mission.physics, self.spec
+        sure = SURE if views.mission.silence else np.float32(spec.depth_half)  # half believed
+        if views.step == 0:
+            row, damaged = views.damaged_in_range.T
+            depths[views.subnet[row], damaged] = SURE  # recognized as damaged, not merely silent
+            return
+        flown = physics.speed_mps * physics.step_s * (views.step - self._since[subnet, spot])
+        sigma = spec.sigma_m * physics.unit + spec.sigma_rate * flown
+        depth = ((physics.range_m - spec.margin_m * physics.unit - distance) / sigma).astype(np.float32)
+        # Where links fail, silence says little: no teammate is ruled out for good.
+        depths[subnet, spot] = np.maximum(depths[subnet, spot], np.minimum(depth, sure))
+        for label in np.flatnonzero(self._fresh.any(axis=1)):
+            self._missing(views, depths, int(label), sure)
+
+    def _missing(self, views: SubnetViews, depths: np.ndarray, label: int, sure: np.float32) -> None:
+        """Rule out members of a step ago that are silent now in the area that the others cover."""
+        physics = views.mission.physics
+        lost = np.flatnonzero(self._fresh[label])
+        far, _ = cKDTree(views.positions[views.rows[label]]).query(self._last[label, lost])
+        inside = far <= physics.range_m - 2.0 * physics.stride_m - self.spec.margin_m * physics.unit
+        depths[label, lost[inside]] = np.maximum(depths[label, lost[inside]], sure)
+
+    def _remember(self, views: SubnetViews, depths: np.ndarray) -> None:
+        depths[views.subnet, views.members] = NEVER
+        self._last[views.subnet, views.members] = views.positions
+        self._since[views.subnet, views.members] = views.step
+        fresh = self._next + np.arange(views.count)
+        self._group[views.members] = fresh[views.subnet]
+        self._next += views.count
+        for label, group in enumerate(fresh.tolist()):
+            self._known[group] = _Sightings(self._last[label], self._since[label], depths[label].copy())
+        flying = set(np.unique(self._group).tolist())
+        self._known = {group: known for group, known in self._known.items() if group in flying}

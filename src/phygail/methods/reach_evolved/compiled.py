@@ -1,4 +1,4 @@
-"""One flight of the evolved rule as a compiled loop: what evolution flies, thousands of times a minute.
+"""One flight of the evolved rule as a compiled loop, which evolution flies thousands of times a minute.
 
 Compiled by Numba on first use (seconds, then cached in __pycache__). World, links and tree are those of
 `swarm.compiled`; constants of the rule are arguments. A test flies the rule and this loop and compares positions.
@@ -11,14 +11,13 @@ import math
 import numba
 import numpy as np
 
-from phygail.methods.reach_evolved import beliefs, gates
+from phygail.methods.reach_evolved import BASE_WEIGHT_LIMITS, STRENGTH_LIMITS, GateShape, beliefs
 from phygail.methods.reach_evolved.beliefs import BeliefSpec
-from phygail.methods.reach_evolved.gates import GateShape
 from phygail.methods.sidr import ROUNDING, aggregation_m
 from phygail.methods.steering import link_rules
 from phygail.swarm.compiled import FAR_M2, World, keep_links, kernel, label_subnets, toward
 
-_CERTAIN = -12.0  # exponent below which a belief is one to 1e-5
+_CERTAIN = -12.0  # exponent below which a belief differs from one by less than 1e-5
 
 
 def fly_policy(world: World, vector: np.ndarray, shape: GateShape, spec: BeliefSpec) -> int:
@@ -37,7 +36,7 @@ def _arguments(world: World, vector: np.ndarray, shape: GateShape, spec: BeliefS
     layers = shape.layers(np.asarray(vector, dtype=np.float32))
     rule = np.array([
         beliefs.CLOCK_M * world.unit, aggregation_m(world.width_m), beliefs.NEVER, beliefs.SURE, beliefs.LARGEST,
-        beliefs.DEEPEST, beliefs.MOST_MEMBERS, beliefs.LONGEST, *gates.STRENGTH_LIMITS, *gates.BASE_WEIGHT_LIMITS,
+        beliefs.DEEPEST, beliefs.MOST_MEMBERS, beliefs.LONGEST, *STRENGTH_LIMITS, *BASE_WEIGHT_LIMITS,
         ROUNDING,
     ], dtype=float)  # fmt: skip
     places = (world.spots, world.roster, world.alive, world.center, world.numbers)

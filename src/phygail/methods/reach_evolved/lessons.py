@@ -1,10 +1,11 @@
 """Lessons: worlds with at most 20 UAVs flying, and behavior cloning of `teacher` in them, where evolution starts.
 
-whole: swarms of 20, any damage. survivors: the last of 50 to 200 UAVs, on their map. patch: a neighborhood of a swarm
-of 200 or 500, alone on the map, its center up to 1 km away; brings dense rosters with few losses at any distance.
+There are three kinds of worlds. whole: swarms of 20, any damage. survivors: the last of 50 to 200 UAVs, on their map.
+patch: a neighborhood of a swarm of 200 or 500, alone on the map, with a center up to 1 km away; patches have dense
+rosters with few losses at any distance.
 
 Reach flies worlds with at most 20 UAVs; at every step the gates see what the policy would see (lost teammates at their
-roster spots, as reach believes) and learn the velocities that reach commanded. Torch is needed here only.
+roster spots, as reach believes) and learn the velocities that reach commanded. Only this file needs torch.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from torch import Tensor
 
 from phygail.learning.networks import one_thread
 from phygail.methods.base import make_method
+from phygail.methods.reach_evolved import GateShape
 from phygail.methods.reach_evolved.beliefs import Beliefs, BeliefSpec
-from phygail.methods.reach_evolved.gates import GateShape
 from phygail.methods.steering import go
 from phygail.rng import generator
 from phygail.sensing.views import Observer, Scope
@@ -30,15 +31,15 @@ from phygail.swarm.scenario import Scenario, make_scenario
 from phygail.swarm.simulator import initial_state, step
 
 FLYING = 20  # at most
-LAYOUTS = 24  # per swarm size, drawn once per seed: damage makes the variety
+LAYOUTS = 24  # per swarm size, drawn once per seed: the damage makes them different
 KINDS = (("whole", 0.2), ("survivors", 0.5), ("patch", 0.3))  # and their shares
 SURVIVOR_SIZES = (50, 100, 200)
 PATCH_SIZES = (200, 500)
 PATCH_ROSTER = (24, 80)  # UAVs of a patch before the damage
 
-LONGEST_FLIGHT = 150  # steps: later reach no longer reaches out
+LONGEST_FLIGHT = 150  # steps; afterwards reach has stopped flying toward lost teammates
 
-# As reach thinks: the lost stay at their spots, and one look is enough.
+# The beliefs of reach: lost teammates stay at their spots, and one look rules them out.
 REACH_BELIEF = BeliefSpec(drift=0.0, sigma_m=1.0, sigma_rate=0.001, depth_half=0.0, depth_scale=0.05)
 
 

@@ -1,6 +1,6 @@
 """The compiled twin of `reach-evolved` in worlds beyond the paper's: what `phygail soak` flies (docs/worlds.md).
 
-The rule, its beliefs and the phases of `methods.worlds`, written a second time for one small swarm per call; a test
+The rule, its beliefs and the phases of `methods.controller`, written a second time for one small swarm per call; a test
 flies both. It knows losses, discs and walls, outages, fading, heights, wrong knowledge, inertia without the filter, and
 the filter without inertia; `knows` says what it does not. UAVs are known by their roster index.
 """
@@ -13,10 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from phygail.methods.reach_evolved import beliefs, gates, twin_world
+from phygail.methods.reach_evolved import BASE_WEIGHT_LIMITS, STRENGTH_LIMITS, GateShape, beliefs, twin_world
 from phygail.methods.reach_evolved.beliefs import BeliefSpec
 from phygail.methods.reach_evolved.compiled import run_gates
-from phygail.methods.reach_evolved.gates import GateShape
 from phygail.methods.reach_evolved.twin_world import (
     MOST_PLANES,
     Fence,
@@ -138,7 +137,7 @@ def _case_of(scenario: Scenario) -> Case:
 def _rule_of(scenario: Scenario, vector: np.ndarray, shape: GateShape, spec: BeliefSpec) -> Rule:
     unit = scenario.physics.unit
     layers = shape.layers(np.asarray(vector, dtype=np.float32))
-    limits = np.array([*gates.STRENGTH_LIMITS, *gates.BASE_WEIGHT_LIMITS], dtype=float)
+    limits = np.array([*STRENGTH_LIMITS, *BASE_WEIGHT_LIMITS], dtype=float)
     return Rule(spec.vector(unit), link_rules(), beliefs.CLOCK_M * unit, limits, layers[:4], layers[4:])  # type: ignore[arg-type]
 
 

@@ -1,6 +1,6 @@
 """Worlds beyond the paper's as compiled loops, for the soak's twin: radio, losses, ways around obstacles, the filter.
 
-What `swarm.radio`, `swarm.world`, `swarm.obstacles`, `swarm.safety` and `swarm.vehicle` do, once more. UAVs go by their
+What `swarm.links`, `swarm.world`, `swarm.obstacles`, `swarm.safety` and `swarm.flight` do, once more. UAVs go by their
 roster index here: every array has N entries, whoever has fallen included. Needs Numba.
 """
 
@@ -14,11 +14,11 @@ import numba
 import numpy as np
 
 from phygail.config import LINK_TOLERANCE_M
+from phygail.swarm.flight import IN_HAND, _share
+from phygail.swarm.links import FARTHEST, KNOTS, LONG_AGO, UNSET, outage_rates, threshold
 from phygail.swarm.obstacles import Map, shapes_of
-from phygail.swarm.radio import FARTHEST, KNOTS, LONG_AGO, UNSET, outage_rates, threshold
 from phygail.swarm.safety import _ROUNDING, kept_m
 from phygail.swarm.scenario import Scenario
-from phygail.swarm.vehicle import IN_HAND, _share
 from phygail.swarm.world import draw, draw_normal
 
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -251,7 +251,7 @@ def _faded(radio, i, j, length, t, bits, up, watched):
 
 @numba.njit(cache=True, fastmath=False)
 def hear(radio, fence, x, flying, t, out, bits, up, watched, linked, length):
-    """`swarm.radio.listen`: linked ((N, N) bool) and length ((N, N) m) of the pairs of `flying`."""
+    """`swarm.links.listen`: linked ((N, N) bool) and length ((N, N) m) of the pairs of `flying`."""
     shaded = fence.dark.any()
     for row, i in enumerate(flying):
         for j in flying[row + 1 :]:
@@ -378,7 +378,7 @@ def way(fence, px, py, cx, cy, tried):
 
 @numba.njit(cache=True, fastmath=False)
 def keep_apart(fence, x, v, flying, planes):
-    """`swarm.safety` and the fence of `swarm.vehicle`: v ((N, 2) m/s) becomes the nearest velocities that are allowed.
+    """`swarm.safety` and the fence of `swarm.flight`: v ((N, 2) m/s) becomes the nearest velocities that are allowed.
 
     planes: (MOST_PLANES, 3) room to work in: normal and limit (m/s).
     """

@@ -8,13 +8,13 @@ export const CENTER = 2;
 export const NODE_FEATURES = 5; // x, y, vx, vy, degree
 
 /**
- * The graph of a view: {features: flat, single precision, NODE_FEATURES per node; types: per node; receiver, sender: per
+ * The graph of a view: {features: flat, NODE_FEATURES per node; types: per node; receiver, sender: per
  * edge, ordered by receiver}. The first nodes are the rows of the view; those lost in range and the center follow.
  * `spec`: {k_act, k_dmg, center, scale_m}.
  */
 export function perceive(view, spec) {
-  const { positions, roster, center, physics } = view, n = positions.length / 2;
-  const peers = nearest(linked(view), spec.k_act), wrecks = nearest(lostInRange(view), spec.k_dmg);
+  const { positions, center, physics } = view, n = positions.length / 2, roster = view.wrecks ?? view.roster;
+  const peers = nearest(linked(view), spec.k_act), wrecks = nearest(lostInRange(view, roster), spec.k_dmg);
   const spots = [...new Set(wrecks.flat())].sort((a, b) => a - b), node = new Map(spots.map((spot, k) => [spot, n + k]));
   const receiver = [], sender = [], degree = new Int32Array(n);
   for (let row = 0; row < n; row++) {
@@ -27,7 +27,7 @@ export function perceive(view, spec) {
   }
   const places = [...positions, ...spots.flatMap((spot) => [roster[2 * spot], roster[2 * spot + 1]]), ...(spec.center ? center : [])];
   const types = Uint8Array.from({ length: places.length / 2 }, (_, k) => (k < n ? ACTIVE : k < n + spots.length ? DAMAGED : CENTER));
-  const features = new Float32Array(NODE_FEATURES * types.length), scale = spec.scale_m ?? view.width / 2;
+  const features = new Float64Array(NODE_FEATURES * types.length), scale = spec.scale_m ?? view.width / 2;
   const slots = spec.k_act + spec.k_dmg + (spec.center ? 1 : 0);
   for (let k = 0; k < types.length; k++) {
     const at = NODE_FEATURES * k;
@@ -52,7 +52,7 @@ function linked({ pairs, lengths, positions }) {
 }
 
 /** Per row, [[distance, roster number of somebody lost within range], ...]. */
-function lostInRange({ positions, roster, members, physics }) {
+function lostInRange({ positions, members, physics }, roster) {
   const flying = new Uint8Array(roster.length / 2), limit = physics.range_m + LINK_TOLERANCE_M;
   for (const member of members) flying[member] = 1;
   const lost = [...flying.keys()].filter((spot) => !flying[spot]);
