@@ -10,7 +10,7 @@ from phygail.config import Physics
 from phygail.experiments.grid import Grid
 from phygail.methods.controller import run_episode
 from phygail.methods.steering import go
-from phygail.swarm.obstacles import Map, Shapes, closed_in
+from phygail.swarm.obstacles import Map, Shapes, _no_ring, closed_in, shapes_of
 from phygail.swarm.scenario import make_scenario
 from phygail.swarm.simulator import fly
 from phygail.swarm.world import Knowledge, Obstacle, Vehicle, World
@@ -126,3 +126,14 @@ def test_go_without_a_map_is_straight():
     around = go(here, there, physics, Map((DISC,), 3.0))
     assert abs(around[0, 1]) > 2.0
     assert go(here, np.array([[60.0, 0.0]]), physics, Map((DISC,), 3.0)) == pytest.approx(np.array([[10.0, 0.0]]))
+
+
+def test_rings_of_obstacles_are_told_from_rows():
+    """Four walls that touch in a ring may enclose; three of them, or four in a row, cannot."""
+    corners = [(0.0, 0.0), (100.0, 0.0), (100.0, 100.0), (0.0, 100.0)]
+    ring = tuple(Obstacle((a, b), 5.0) for a, b in zip(corners, corners[1:] + corners[:1], strict=True))
+    assert not _no_ring(shapes_of(ring), 15.0)
+    assert _no_ring(shapes_of(ring[:3]), 15.0)
+    inside = np.array([[50.0, 50.0]])
+    assert closed_in(shapes_of(ring), inside, np.array([300.0, 0.0])).tolist() == [0]
+    assert closed_in(shapes_of(ring[:3]), inside, np.array([300.0, 0.0])).tolist() == []
