@@ -158,13 +158,15 @@ def _all_flights() -> pl.DataFrame:
         "subnets",
         "uavs",
         "variant",
+        "world",
     ]
     parts = [
         rows_table(read_rows(path)).select(columns)
         for path in sorted(RESULTS.rglob("rows.csv"))
-        if not any(name in path.parts for name in ("ablation", "sensitivity", "case-study", "inertia", "worlds"))
+        if not any(name in path.parts for name in ("ablation", "sensitivity", "case-study", "inertia"))
     ]
-    flown = pl.concat(parts).filter((pl.col("subnets") > 1) & (pl.col("variant") == ""))
+    plain = (pl.col("subnets") > 1) & (pl.col("variant") == "") & (pl.col("world") == "")
+    flown = pl.concat(parts).filter(plain)
     return flown.unique([name for name in columns if name != "converged"])
 
 

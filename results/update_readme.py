@@ -21,6 +21,7 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parent))
 from facts import FACTS, RESULTS, draw, evidence, experiment_of, fact, interval_text, rank, sensed_ratio
+from world_tables import contacts_table, costs_table, soaks_table
 
 from phygail.benchmark import board, read_entry
 from phygail.experiments.catalog import EXPERIMENTS, LARGE
@@ -294,6 +295,9 @@ KINDS: dict[str, Callable[[str], str]] = {
     "report": report,
     "experiments": experiments_table,
     "radio": radio_table,
+    "world-costs": costs_table,
+    "soaks": soaks_table,
+    "contacts": contacts_table,
     "learning": learning_table,
     "log": learning_lines,
 }
@@ -358,8 +362,7 @@ def draw_overall(path: Path) -> None:
 def draw_trained(kind: str) -> None:
     """The curves of the trainings under results/trained, and the histogram of its expert database."""
     from phygail.learning.log import curves_figure
-    from phygail.methods.phygail.experts.dataset import ExpertSet
-    from phygail.methods.phygail.experts.report import draw_expert_steps
+    from phygail.methods.phygail.experts.dataset import ExpertSet, draw_expert_steps
     from phygail.methods.reach_evolved.train import PANELS
 
     folder = RESULTS / "trained"

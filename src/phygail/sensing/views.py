@@ -43,6 +43,8 @@ class Mission:
         silence: Whether a place within radio range from which nobody answers is known to be empty.
         map: The obstacles and the ways around them; None without any.
         coast_m: The distance in which a vehicle at full speed stops; links are kept shorter by so much.
+        lead_steps: Steps that may be lost on the way to the center: the aggregation phase begins so much earlier.
+        arrive: Whether it must lead to the center itself, and not only within half of the radio range of it.
     """
 
     center: np.ndarray
@@ -53,6 +55,8 @@ class Mission:
     silence: bool = True
     map: Map | None = None
     coast_m: float = 0.0
+    lead_steps: int = 0
+    arrive: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +127,17 @@ class _Members:
     age_s: float = 0.0
     _rows: np.ndarray = field(metadata=_ROW)  # of the alive
     _damaged_near: Callable[[np.ndarray], np.ndarray]
+    _wrecks: np.ndarray | None = None  # (N, 2) m, where the damaged lie; None: at their spots of the roster
 
     @cached_property
     def damaged_in_range(self) -> np.ndarray:
         """(k, 2) int (row, roster index) of damaged UAVs within radio range: recognizable as damaged."""
         return self._damaged_near(self._rows)
+
+    @cached_property
+    def damaged_spots(self) -> np.ndarray:
+        """(k, 2) m, where those of `damaged_in_range` lie."""
+        return (self.roster if self._wrecks is None else self._wrecks)[self.damaged_in_range[:, 1]]
 
     def _fields(self) -> dict[str, Any]:
         """The fields that views of one subnet and of all share."""

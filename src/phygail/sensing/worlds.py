@@ -23,12 +23,11 @@ from scipy.spatial import cKDTree
 from phygail.sensing.views import GlobalView, LocalView, Observer, Scope, SubnetViews, View, _sealed
 from phygail.swarm.flight import Flight
 from phygail.swarm.links import find_links, group_means
-from phygail.swarm.obstacles import map_of
-from phygail.swarm.scenario import Scenario
+from phygail.swarm.obstacles import MAP_MARGIN, map_of
+from phygail.swarm.scenario import Scenario, lead_steps
 from phygail.swarm.simulator import SwarmState
 from phygail.swarm.world import Vehicle, draw, draw_normal
 
-MAP_MARGIN = 0.3  # of the contact distance: how far from an obstacle a way stays
 MOST_COAST = 0.25  # of the radio range: links are not kept shorter by more
 
 
@@ -44,6 +43,7 @@ class WorldObserver(Observer):
         rest = scenario.budget_steps - flight.base
         super().__init__(replace(scenario, layout=flight.roster, damaged=gone, budget_steps=rest))
         self._places, self._first = flight.places, flight.base == 0
+        self._wrecks = flight.roster  # (N, 2) m, where the lost lie
         self._copies = Copies(scenario, exact_roster=not self._first)
         self.mission = replace(self.mission, **mission_facts(scenario))
 
@@ -53,6 +53,8 @@ class WorldObserver(Observer):
         if len(flight.members) != len(self._members):
             self._count_again(flight)
         view = super().observe(replace(state, step=state.step - flight.base), scope)
+        if isinstance(view, SubnetViews):
+            view = replace(view, _wrecks=self._wrecks)
         if self._scenario.world.knowledge.exact or isinstance(view, GlobalView):
             return view
         return self._as_known(view, state)
@@ -63,6 +65,8 @@ class WorldObserver(Observer):
         self._scenario = replace(self._scenario, damaged=gone)
         self._members = _sealed(flight.members)
         self._places = flight.places
+        self._wrecks = self._roster.copy()
+        self._wrecks[gone] = flight.places[gone]
         self._tree = cKDTree(flight.places[gone]) if len(gone) else None
 
     def _damaged_offsets(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -172,6 +176,8 @@ def mission_facts(scenario: Scenario) -> dict[str, Any]:
         "silence": world.links.certain,
         "map": chart,
         "coast_m": min(coast_m(world.vehicle, physics.speed_mps), MOST_COAST * physics.range_m),
+        "lead_steps": lead_steps(world, physics),
+        "arrive": world.altitude is not None or world.vehicle.inertia or not world.knowledge.exact,
     }
 
 
@@ -179,3 +185,38 @@ def coast_m(vehicle: Vehicle, speed_mps: float) -> float:
     """The distance from full speed to rest, v^2 / (2 a) + v lag; links are kept shorter by so much."""
     brake = speed_mps**2 / (2 * vehicle.accel_mps2) if math.isfinite(vehicle.accel_mps2) else 0.0
     return brake + speed_mps * vehicle.lag_s
+
+
+def unproved(scenario: Scenario) -> str:
+    """Why the argument that nothing fails (docs/worlds.md) does not hold for a case; empty where it holds."""
+    world, physics = scenario.world, scenario.physics
+    known, range_m = world.knowledge, physics.range_m
+    if world.obstacles and not known.map:
+        return "nobody knows the obstacles"
+    if world.obstacles and physics.stride_m > MAP_MARGIN * physics.contact_m:
+        return "a stride is longer than ways keep off obstacles"
+    if coast_m(world.vehicle, physics.speed_mps) > MOST_COAST * range_m:
+        return "stopping takes more than a quarter of the radio range"
+    apart = centers_apart_m(scenario)
+    if apart > range_m - 4 * physics.stride_m:
+        return "subnets mean to meet at places farther apart than the radio range"
+    if world.altitude is not None and not world.level:
+        gaps = np.diff(np.sort(np.array(world.altitude)[scenario.alive]))
+        if gaps.max() > math.sqrt(max(range_m**2 - (4 * physics.stride_m) ** 2, 0.0)):
+            return "heights leave a gap longer than the radio range"
+    return ""
+
+
+def centers_apart_m(scenario: Scenario) -> float:
+    """How far apart two subnets may mean to meet at t = 0, m."""
+    known, alive = scenario.world.knowledge, scenario.alive
+    if known.center == "none":
+        return math.inf
+    if known.center == "shared":
+        angle = 2 * math.pi * draw(scenario.world.seed, "center", 0, alive)
+        places = known.center_error_m * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    else:
+        copies = Copies(scenario)
+        drawn = [copies.roster(speaker, scenario.layout) for speaker in alive.tolist()]
+        places = np.stack([place[sure].mean(axis=0) for place, sure in drawn])
+    return float(np.hypot(*(places[:, None] - places).transpose(2, 0, 1)).max())
