@@ -5,16 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from phygail.config import Physics
 from phygail.experiments.grid import Grid
 from phygail.methods.base import make_method
 from phygail.methods.controller import controller, run_episode
 from phygail.methods.phygail.graph import DAMAGED, perceive
 from phygail.methods.reach_evolved.beliefs import NEVER, SURE, RebasedBeliefs
 from phygail.sensing.views import Scope
-from phygail.sensing.worlds import WorldObserver, coast_m
+from phygail.sensing.worlds import WorldObserver, coast_m, unproved
 from phygail.swarm.scenario import in_world, make_scenario
 from phygail.swarm.simulator import initial_state, step
-from phygail.swarm.world import Event, Knowledge, LinkModel, Vehicle, World
+from phygail.swarm.world import Event, Knowledge, LinkModel, Obstacle, Vehicle, World
 
 PLACES = np.array([[0, 0], [100, 0], [200, 0], [0, 400], [90, 400], [600, 100]], dtype=float)
 
@@ -152,3 +153,22 @@ def test_redundant_networks_end_without_a_critical_uav():
         replace(scenario, world=replace(scenario.world, redundant=False, hold_steps=2)), "reach-evolved"
     )
     assert plain.metrics.first_step == episode.metrics.first_step
+
+
+def test_conditions_of_the_argument():
+    """Each condition of docs/worlds.md, met and not met."""
+    places = np.array([[0.0, 0.0], [200.0, 0.0], [60.0, 50.0]])
+    wall = Obstacle(((140.0, 20.0), (140.0, 60.0)), 5.0)
+
+    def why(world, **settings):
+        return unproved(make_scenario("u", places, world=world, **settings))
+
+    assert why(World(hold_steps=2)) == why(World(obstacles=(wall,))) == ""
+    assert why(World(obstacles=(wall,), knowledge=Knowledge(map=False))) == "nobody knows the obstacles"
+    assert "stride" in why(World(obstacles=(wall,)), physics=Physics(speed_mps=40.0))
+    assert why(World(vehicle=Vehicle(3.0))) == ""
+    assert "stopping" in why(World(vehicle=Vehicle(1.0)))
+    assert why(World(knowledge=Knowledge(center_error_m=50.0))) == ""
+    assert "farther apart" in why(World(knowledge=Knowledge(center="none")))
+    assert why(World(altitude=(0.0, 100.0, 200.0))) == ""
+    assert "heights" in why(World(altitude=(0.0, 100.0, 230.0)))

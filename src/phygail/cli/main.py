@@ -8,6 +8,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Protocol
 
@@ -16,9 +17,8 @@ import tyro
 from phygail import __version__
 from phygail.cli.compare import Benchmark, Compare, Reproduce
 from phygail.cli.inspect import Inspect, Methods, Scenarios
-from phygail.cli.options import log_to_stderr, note
-from phygail.cli.page import Play, Serve
-from phygail.cli.recover import Recover
+from phygail.cli.options import WorldFlags, log_to_stderr, note
+from phygail.cli.recover import Play, Recover, Serve
 from phygail.cli.soak import Soak
 from phygail.cli.train import Experts, Export, Train, TrainPhygail, TrainReachEvolved
 from phygail.config import EndedFromOutside, InputError
@@ -138,6 +138,8 @@ def _drop_stdout() -> None:
 
 def parse(words: list[str]) -> Command:
     """The command that the words describe; help and errors of the command line end the process here."""
+    if words[0] == "train":
+        _refuse_worlds(words)
     special = SPECIAL.get((words[0], words[1])) if len(words) > 1 else None
     if special is not None:
         return tyro.cli(special, prog=f"phygail {words[0]} {words[1]}", args=words[2:])
@@ -148,6 +150,14 @@ def parse(words: list[str]) -> Command:
     stubs = {name: _stub(command) for name, command in COMMANDS.items()}
     tyro.extras.subcommand_cli_from_dict(stubs, prog="phygail", description=DESCRIPTION, args=words)
     raise AssertionError("unreachable: the first word is no command")
+
+
+def _refuse_worlds(words: list[str]) -> None:
+    """Training knows the plain world only, and says so rather than that a flag is unknown."""
+    flags = {f"--{field.name.replace('_', '-')}" for field in fields(WorldFlags)}
+    for word in words:
+        if word.partition("=")[0] in flags:
+            raise InputError(f"{word.partition('=')[0]}: training flies the plain world; leave the flag out")
 
 
 def _stub(command: type[Command]) -> Callable[[], None]:

@@ -113,6 +113,7 @@ class Experiment:
         variants: Trainings, if policies are trained for it; every leg is then flown with each of their policies.
         checkpoints: Number of policies along the training of the first variant that fly one case of 20 UAVs.
         measured: Swarm sizes whose perception graphs are measured. measured_cases: Swarms of each.
+        curves: Worlds whose resilience curves are drawn. curve_cases: Flights behind each.
     """
 
     name: str
@@ -128,6 +129,8 @@ class Experiment:
     checkpoints: int = 0
     measured: tuple[int, ...] = ()
     measured_cases: int = 0
+    curves: tuple[str, ...] = ()
+    curve_cases: int = 0
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -152,8 +155,12 @@ class Experiment:
 
 # --- worlds beyond the paper's assumptions (docs/worlds.md) -----------------------------------------------------------
 
-IN_WORLDS = ("reach-evolved", "reach", "sidr")
+OTHERS = ("reach", "sidr")  # beside reach-evolved
 HARDER = (0.5, 0.75, 0.9)
+FULL_SIZE = (  # the worlds in which reach-evolved flies 20 cases of both sizes; elsewhere 5 of 100 UAVs
+    "", "waves=3:40:150", "trickle=0.3:100", "outages=0.4:2 hold=10", "obstacles=8:40-80", "walls=5:250",
+    "center-error=200", "no-center=roster roster-missing=0.3 roster-error=50", "accel=3",
+)  # fmt: skip
 REPLANNED = "Planners (convex) make a new plan whenever somebody is lost; their rows carry the flag `replan`."
 SAFE = "The safety filter is on; with inertia it is the braking one (METHODS 8.3)."
 SPLIT = "Split steps are those that began with a network that was not one; failures enter with their whole budget."
@@ -162,15 +169,24 @@ SPLIT = "Split steps are those that began with a network that was not one; failu
 def _in_worlds(
     name: str, title: str, question: str, worlds: tuple[str, ...], *remarks: str, planned: bool = False
 ) -> Experiment:
-    """An experiment with a leg per world, the plain one first, all on the same cases with the safety filter."""
+    """An experiment with two legs per world, all on the same cases with the safety filter.
+
+    The plain world and those of `FULL_SIZE` come first. Resilience curves are drawn of the plain world and these.
+    """
+    ordered = sorted(("", *worlds), key=lambda world: world not in FULL_SIZE)
     legs = []
-    for world in ("", *worlds):
-        methods = (*IN_WORLDS, *(() if world else ("phygail-taught", "center-fly")), *(("convex",) if planned else ()))
+    for world in ordered:
         label = re.sub(r"[^\w.]+", "-", world) or "plain"
-        legs.append(Leg(label, methods, (100, 200), HARDER, 20, safety=True, world=world))
+        full = world in FULL_SIZE
+        sizes = (100, 200) if full else (100,)
+        legs.append(Leg(label, ("reach-evolved",), sizes, HARDER, 20 if full else 5, safety=True, world=world))
+        others = (*OTHERS, *(("convex",) if planned else ()), *(() if world else ("phygail-taught", "center-fly")))
+        legs.append(Leg(f"{label}-others", others, (100,), HARDER, 5, safety=True, world=world))
+    curves = tuple(world for world in ordered if world in (*FULL_SIZE, "altitude-spread=40"))
     return Experiment(
-        name, title, question, tuple(legs), tables=("worlds",), figures=("worlds",), remarks=(SPLIT, SAFE, *remarks)
-    )
+        name, title, question, tuple(legs), tables=("worlds", "worlds-common"), figures=("worlds", "resilience"),
+        remarks=(SPLIT, SAFE, *remarks), curves=curves, curve_cases=5,
+    )  # fmt: skip
 
 
 WORLD_EXPERIMENTS: tuple[Experiment, ...] = (

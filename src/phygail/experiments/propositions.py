@@ -46,7 +46,8 @@ COLUMNS = ("uavs", "case", "alive", "quantity", "value", "bound", "version")
 DAMAGE = 0.1  # most UAVs live, so the graph is dense, and a loss of 10 % splits every large swarm
 FLOAT_BYTES = 4
 RADIO = "radio.csv"
-TALKING = ("center-fly", "phygail", "phygail-taught", "sidr", "cr-ma", "hero", "reach", "bridge", "reach-evolved")
+TALKING = ("center-fly", "phygail", "phygail-taught", "sidr", "cr-ma", "hero", "reach", "bridge", "reach-evolved",
+           "reach-cloned")  # fmt: skip
 Measure = dict[str, Any]
 
 
@@ -308,7 +309,7 @@ def propositions(evidence: Evidence) -> str:
 
 
 RADIO_NOTE = (
-    "The paper claims O(1) per UAV: true of its network (`phygail-taught`). All are counted by one rule "
+    "The paper claims O(1) per UAV: true of its network (`phygail-taught`, `phygail`). All are counted by one rule "
     "(`phygail.sensing.radio`): an id is 2 bytes, a number 4; what is needed beyond neighbors is passed on "
     "(every member broadcasts every record once) or summed up and down the subnet's tree. Frame headers, collisions "
     "and repeats are not counted. `vcr`, `ledir` and `dcrmf` plan once: `single-failure` counts their broadcasts.\n"

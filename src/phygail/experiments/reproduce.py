@@ -35,6 +35,7 @@ from phygail.experiments.propositions import (
     save_cost,
     terminal_reward,
 )
+from phygail.experiments.resilience import CURVES, draw_resilience, fly_curves, read_curves
 from phygail.experiments.runner import Flying, fly_leg
 from phygail.experiments.statistics import NOTES, Evidence, load_evidence, read_notes
 from phygail.experiments.summary import draw_failures, failures, failures_by_size
@@ -63,9 +64,16 @@ FIGURES.add("curves", lambda evidence, path: draw_curves(evidence.rows, path))
 FIGURES.add("over-bound", lambda evidence, path: draw_over_bound(evidence.rows, path))
 FIGURES.add("sensing", draw_sensing)
 FIGURES.add("worlds", draw_worlds)
+FIGURES.add("resilience", lambda evidence, path: _draw_resilience(evidence, path))
 FIGURES.add("learning", draw_learning)
 FIGURES.add("neighbors", draw_neighbors)
 FIGURES.add("failures", draw_failures)
+
+
+def _draw_resilience(evidence: Evidence, path: Path) -> None:
+    curves = read_curves(path.parent / CURVES)
+    if curves:
+        draw_resilience((evidence.experiment.curves, curves), path)
 
 
 def flights_folder(experiment: Experiment, out: Path) -> Path:
@@ -121,6 +129,8 @@ def run_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying,
         run_trained(experiment, out, scale, budget or Budget(), how)
         return
     fly_experiment(experiment, out, scale, how)
+    if experiment.curves:
+        fly_curves(experiment, flights_folder(experiment, out), scale, how.tell)
     if experiment.measured:
         measure_experiment(experiment, out, scale, how)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from phygail.config import InputError
@@ -197,14 +198,19 @@ def draw_curves(folder: Path, panels: Sequence[Panel] = PANELS) -> Path:
     entries = read_log(folder)
     if not entries:
         raise InputError(f"{folder} holds no training log: name the folder of a run")
+    path = folder / CURVES
+    with whole_file(path) as draft:
+        save_figure(curves_figure(entries, panels), draft)
+    return path
+
+
+def curves_figure(entries: Sequence[Entry], panels: Sequence[Panel] = PANELS) -> Figure:
+    """The curves of a training, from the entries of its log."""
     figure, columns = panel_grid(len(panels) // 3, 3, PANEL_IN, {}, gap_in=(0.5, 0.75))
     grid = [axes for row in zip(*columns, strict=True) for axes in row]
     for axes, (title, limits, lines) in zip(grid, panels, strict=True):
         _draw_panel(axes, title, limits, lines, entries)
-    path = folder / CURVES
-    with whole_file(path) as draft:
-        save_figure(figure, draft)
-    return path
+    return figure
 
 
 def _draw_panel(

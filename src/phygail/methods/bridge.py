@@ -100,11 +100,12 @@ class Bridge(SubnetMethod):
         if plan is not None and plan.basis == _basis_of(view, ruled_out) and view.step >= plan.begun + plan.steps:
             self._doubt(members, plan.ends)
             ruled_out = self._ruled_out(members, unheard)
-        if plan is None or plan.basis != _basis_of(view, ruled_out):
-            plan = make_plan(view, ruled_out)
         crisis = ruled_out.sum() > max(1.0, CALM_SHARE * len(members))
         roused = 2 * len(self._roused.intersection(members)) > len(members)
-        if crisis or roused or not plan.steps:
+        calm = not (crisis or roused)
+        if calm and (plan is None or plan.basis != _basis_of(view, ruled_out)):
+            plan = make_plan(view, ruled_out)
+        if not calm or plan is None or not plan.steps:
             self._roused.update(members)
             return None
         self._plans.update(dict.fromkeys(members, plan))

@@ -28,14 +28,15 @@ def aggregating(views: SubnetViews) -> np.ndarray:
     if views.step * physics.stride_m >= aggregation_m(mission.width_m):
         return np.ones(views.count, dtype=bool)
     centers = views.centers[views.subnet]
+    near_m = 0.0 if mission.arrive else physics.range_m / 2
     if mission.map is None:
         away = views.positions - centers
-        far = np.hypot(away[:, 0], away[:, 1]) - physics.range_m / 2
+        far = np.hypot(away[:, 0], away[:, 1]) - near_m
     else:
-        far = mission.map.ways(views.positions, centers)[1] - physics.range_m / 2
+        far = mission.map.ways(views.positions, centers)[1] - near_m
     # One step is kept in reserve: until the next decision the farthest UAV may fly outward. Rounding must not cost
     # another.
-    remaining = mission.budget_steps - views.step
+    remaining = mission.budget_steps - mission.lead_steps - views.step
     urgent = far > (remaining - 2) * physics.stride_m - ROUNDING * physics.range_m
     begun = np.zeros(views.count, dtype=bool)
     begun[views.subnet[urgent]] = True

@@ -369,7 +369,10 @@ def add_legend(figure: Figure, scene: Scene, rows: int) -> None:
     bound = bound_for(scene.scenario)
     fewest = f"{plural(bound or 0, 'step')} ({(bound or 0) * scene.scenario.physics.step_s:.1f} s)"
     note = f"bound: no method can reconnect this swarm in fewer than {fewest}" if bound else "already one network"
-    note = "no lower bound is known in this world" if bound is None else note
+    world = scene.scenario.world
+    signs = ((world.events, "red: lost in flight"), (world.links.outage_share, "dashed: link out"),
+             (world.altitude, "the lighter, the higher"))  # fmt: skip
+    note = "; ".join(["no lower bound is known in this world" if bound is None else note, *(s for w, s in signs if w)])
     height = figure.get_figheight()
     figure.text(0.5, 0.09 / height, note, ha="center", va="bottom", fontsize=8.0, color=SOFT)
     order = [k for column in range(6 // rows) for k in range(column, 6, 6 // rows)]  # legends fill column by column

@@ -43,6 +43,8 @@ class Mission:
         silence: Whether a place within radio range from which nobody answers is known to be empty.
         map: The obstacles and the ways around them; None without any.
         coast_m: The distance in which a vehicle at full speed stops; links are kept shorter by so much.
+        lead_steps: Steps that may be lost on the way to the center: the aggregation phase begins so much earlier.
+        arrive: Whether it must lead to the center itself, and not only within half of the radio range of it.
     """
 
     center: np.ndarray
@@ -53,6 +55,8 @@ class Mission:
     silence: bool = True
     map: Map | None = None
     coast_m: float = 0.0
+    lead_steps: int = 0
+    arrive: bool = False
 
 
 @dataclass(frozen=True, eq=False)

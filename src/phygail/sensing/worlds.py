@@ -23,12 +23,11 @@ from scipy.spatial import cKDTree
 from phygail.sensing.views import GlobalView, LocalView, Observer, Scope, SubnetViews, View, _sealed
 from phygail.swarm.flight import Flight
 from phygail.swarm.links import find_links, group_means
-from phygail.swarm.obstacles import map_of
-from phygail.swarm.scenario import Scenario
+from phygail.swarm.obstacles import MAP_MARGIN, map_of
+from phygail.swarm.scenario import Scenario, lead_steps
 from phygail.swarm.simulator import SwarmState
 from phygail.swarm.world import Vehicle, draw, draw_normal
 
-MAP_MARGIN = 0.3  # of the contact distance: how far from an obstacle a way stays
 MOST_COAST = 0.25  # of the radio range: links are not kept shorter by more
 
 
@@ -177,6 +176,8 @@ def mission_facts(scenario: Scenario) -> dict[str, Any]:
         "silence": world.links.certain,
         "map": chart,
         "coast_m": min(coast_m(world.vehicle, physics.speed_mps), MOST_COAST * physics.range_m),
+        "lead_steps": lead_steps(world, physics),
+        "arrive": world.altitude is not None or world.vehicle.inertia or not world.knowledge.exact,
     }
 
 
@@ -184,3 +185,38 @@ def coast_m(vehicle: Vehicle, speed_mps: float) -> float:
     """The distance from full speed to rest, v^2 / (2 a) + v lag; links are kept shorter by so much."""
     brake = speed_mps**2 / (2 * vehicle.accel_mps2) if math.isfinite(vehicle.accel_mps2) else 0.0
     return brake + speed_mps * vehicle.lag_s
+
+
+def unproved(scenario: Scenario) -> str:
+    """Why the argument that nothing fails (docs/worlds.md) does not hold for a case; empty where it holds."""
+    world, physics = scenario.world, scenario.physics
+    known, range_m = world.knowledge, physics.range_m
+    if world.obstacles and not known.map:
+        return "nobody knows the obstacles"
+    if world.obstacles and physics.stride_m > MAP_MARGIN * physics.contact_m:
+        return "a stride is longer than ways keep off obstacles"
+    if coast_m(world.vehicle, physics.speed_mps) > MOST_COAST * range_m:
+        return "stopping takes more than a quarter of the radio range"
+    apart = centers_apart_m(scenario)
+    if apart > range_m - 4 * physics.stride_m:
+        return "subnets mean to meet at places farther apart than the radio range"
+    if world.altitude is not None and not world.level:
+        gaps = np.diff(np.sort(np.array(world.altitude)[scenario.alive]))
+        if gaps.max() > math.sqrt(max(range_m**2 - (4 * physics.stride_m) ** 2, 0.0)):
+            return "heights leave a gap longer than the radio range"
+    return ""
+
+
+def centers_apart_m(scenario: Scenario) -> float:
+    """How far apart two subnets may mean to meet at t = 0, m."""
+    known, alive = scenario.world.knowledge, scenario.alive
+    if known.center == "none":
+        return math.inf
+    if known.center == "shared":
+        angle = 2 * math.pi * draw(scenario.world.seed, "center", 0, alive)
+        places = known.center_error_m * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    else:
+        copies = Copies(scenario)
+        drawn = [copies.roster(speaker, scenario.layout) for speaker in alive.tolist()]
+        places = np.stack([place[sure].mean(axis=0) for place, sure in drawn])
+    return float(np.hypot(*(places[:, None] - places).transpose(2, 0, 1)).max())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from phygail.config import InputError
 from phygail.swarm.world import Obstacle
@@ -19,6 +19,8 @@ from phygail.swarm.world import Obstacle
 GRID_M = 5.0  # cell of the flood fill, for a radio range of 120 m
 MOST_CELLS = 400  # along a side of the flood fill
 AROUND = 8  # points around a corner that a way may pass through
+MAP_MARGIN = 0.3  # of the contact distance: how far from an obstacle a way stays
+TURNS = 4  # of a way around one obstacle: at each a UAV loses less than a step
 SPARE = 1.001  # these points are farther off than a way must be, by this factor
 _TINY = 1e-12
 
@@ -263,6 +265,11 @@ def map_of(obstacles: tuple[Obstacle, ...], margin_m: float) -> Map:
     return Map(obstacles, margin_m)
 
 
+def longest_way_m(obstacles: tuple[Obstacle, ...], spots: np.ndarray, center: np.ndarray, contact_m: float) -> float:
+    """The longest of the shortest ways from `spots` ((n, 2) m) to the center."""
+    return float(map_of(obstacles, MAP_MARGIN * contact_m).ways(spots, center)[1].max())
+
+
 def check_obstacles(obstacles: tuple[Obstacle, ...], spots: np.ndarray, names: np.ndarray, center: np.ndarray) -> None:
     """Refuse obstacles over an alive UAV or the center, and starts that are walled in.
 
@@ -281,6 +288,22 @@ def check_obstacles(obstacles: tuple[Obstacle, ...], spots: np.ndarray, names: n
         raise InputError(f"UAV {names[shut[0]]} cannot leave: obstacles close it in; open a way to the center")
 
 
+def _no_ring(shapes: Shapes, gap_m: float) -> bool:
+    """Whether obstacles that are less than `gap_m` apart make no ring.
+
+    A union of convex sets encloses nothing if the graph of those that touch is a forest.
+    """
+    first, second = np.triu_indices(len(shapes.a), 1)
+    other = shapes.owner[first] != shapes.owner[second]
+    first, second = first[other], second[other]
+    here, there = segment_feet(shapes.a[first], shapes.b[first], shapes.a[second], shapes.b[second])
+    apart = np.hypot(*(here - there).T) - shapes.radius[first] - shapes.radius[second]
+    touching = np.stack([shapes.owner[first], shapes.owner[second]], axis=1)[apart < gap_m]
+    graph = np.zeros((shapes.count, shapes.count), dtype=bool)
+    graph[touching[:, 0], touching[:, 1]] = graph[touching[:, 1], touching[:, 0]] = True
+    return shapes.count - connected_components(graph, directed=False)[0] == graph.sum() // 2
+
+
 def closed_in(shapes: Shapes, spots: np.ndarray, center: np.ndarray) -> np.ndarray:
     """(k,) int, the spots from which no way leads to the center (flood fill on a grid)."""
     from scipy.ndimage import label
@@ -289,6 +312,8 @@ def closed_in(shapes: Shapes, spots: np.ndarray, center: np.ndarray) -> np.ndarr
                          shapes.b - shapes.radius[:, None], shapes.b + shapes.radius[:, None]])  # fmt: skip
     low, high = corners.min(axis=0), corners.max(axis=0)
     cell = max(GRID_M, float((high - low).max()) / MOST_CELLS)
+    if _no_ring(shapes, 3 * cell):
+        return np.empty(0, dtype=np.intp)
     low = low - 3 * cell
     shape = np.ceil((high - low) / cell).astype(int) + 4
     x, y = (low[axis] + (np.arange(shape[axis]) + 0.5) * cell for axis in (0, 1))

@@ -26,8 +26,8 @@ from phygail.swarm.checks import (
 )
 from phygail.swarm.layout import check_size, checked_damage, damage_count, draw_layout, random_damage, width_for
 from phygail.swarm.links import find_links
-from phygail.swarm.obstacles import check_obstacles
-from phygail.swarm.world import PLAIN, World, battery_events, checked_world, turned
+from phygail.swarm.obstacles import TURNS, check_obstacles, longest_way_m
+from phygail.swarm.world import PLAIN, World, battery_events, checked_world, turn_steps, turned, wait_steps
 from phygail.swarm.world_files import WORLD_KEYS, charges, world_from_json, world_to_json
 
 SPLIT_REDRAWS = 20_000  # layouts and damage sets drawn before a setting counts as one that cannot split
@@ -158,20 +158,47 @@ def make_scenario(
     reference = middle if center is None else checked_center(center)
     radio, lost = physics or Physics(), checked_damage(len(layout), damaged)
     if budget_steps is None:
-        steps = budget_for(width, radio, farthest_m(np.delete(layout, lost, axis=0), reference)) + further_steps(world)
+        spots = np.delete(layout, lost, axis=0)
+        steps = budget_for(width, radio, farthest_m(spots, reference))
+        steps = budget_in(world, steps, spots, reference, radio)
     else:
         steps = checked_budget(budget_steps)
     return _placed(Scenario(name, layout, lost, width, reference, radio, steps, seed), world)
 
 
-def further_steps(world: World) -> int:
-    """Steps that a budget has beyond that of the plain world: until the last loss, and to hold the network."""
-    return 0 if world.plain else world.last_event + world.hold_steps - 1
+def budget_in(world: World, plain_steps: int, spots: np.ndarray, center: np.ndarray, physics: Physics) -> int:
+    """The budget of a world: that of the plain one, and what this world takes more.
+
+    The way around obstacles, the step of the last loss, turning around with inertia, the error of the center, and
+    holding the network. So the conditions of the argument in docs/worlds.md are met by default.
+
+    Args:
+        world: Any. plain_steps: The budget of the plain world.
+        spots: (n, 2) m, the alive at t = 0. center: (2,) m. physics: Radio and vehicle.
+    """
+    if world.plain:
+        return plain_steps
+    steps = plain_steps
+    if world.obstacles and world.knowledge.map:
+        way_m = longest_way_m(world.obstacles, spots, center, physics.contact_m)
+        steps = max(steps, way_steps(way_m, physics))
+    steps += lead_steps(world, physics) + way_steps(world.knowledge.center_error_m, physics)
+    steps += world.last_event + wait_steps(world.links, world.hold_steps, physics.step_s)
+    if steps > LARGEST_BUDGET_STEPS:
+        raise InputError(f"this world needs {steps:,} steps, more than {LARGEST_BUDGET_STEPS:,}: give budget_steps")
+    return steps
+
+
+def lead_steps(world: World, physics: Physics) -> int:
+    """Steps that a UAV loses on its way to the center: when it turns around, and at the turns around obstacles."""
+    turns = TURNS * len(world.obstacles) if world.knowledge.map else 0
+    return turn_steps(world.vehicle, physics) + turns
 
 
 def in_world(scenario: Scenario, world: World) -> Scenario:
     """A scenario of the plain world moved to another world, with the budget that it needs there."""
-    return _placed(replace(scenario, budget_steps=scenario.budget_steps + further_steps(world)), world)
+    steps = budget_in(world, scenario.budget_steps, scenario.spots, scenario.center, scenario.physics)
+    return _placed(replace(scenario, budget_steps=steps), world)
 
 
 def _placed(scenario: Scenario, world: World) -> Scenario:

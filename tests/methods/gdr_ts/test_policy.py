@@ -1,4 +1,4 @@
-"""The plan policy of GDR-TS: features, decoding, judgement, gradient."""
+"""The plan policy of GDR-TS: features, decoding, judgment, gradient."""
 
 from dataclasses import replace
 
@@ -71,7 +71,7 @@ def test_an_untrained_policy_plans_the_warm_start() -> None:
     assert (mean == 0).all()
 
 
-def test_judgement_of_hand_worked_plans() -> None:
+def test_judgment_of_hand_worked_plans() -> None:
     """A connected plan pays its flight; a split one also 0.5 per extra subnet and twice the gap."""
     task = hand_task([[-100, 0], [100, 0]], [[-50, 0], [50, 0]])
     judgment = judge(task, np.array([[[-50.0, 0], [50, 0]], [[-100, 0], [100, 0]], [[-100, 0], [19.9, 0]]]))
