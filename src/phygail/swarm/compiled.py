@@ -148,6 +148,22 @@ def spanning_tree(x, members):
 
 
 @numba.njit(cache=True, fastmath=False)
+def tree_gaps(x, flying, range_m):
+    """(B,) m each: what the edges of the spanning trees of B worlds lack to the range, summed and the largest.
+
+    x: (B, n, 2) m. flying: (B,) int, rows in use. range_m: (B,) m.
+    """
+    total, largest = np.zeros(len(x)), np.zeros(len(x))
+    for b in range(len(x)):
+        length = spanning_tree(x[b], np.arange(flying[b]))[2]
+        for e in range(len(length)):
+            gap = max(length[e] - range_m[b], 0.0)
+            total[b] += gap
+            largest[b] = max(largest[b], gap)
+    return total, largest
+
+
+@numba.njit(cache=True, fastmath=False)
 def keep_links(x, members, move, pull_weight, range_m, margin, stride, rules):
     """`methods.steering.keep_links` for one subnet: changes `move` so that no edge of its tree outgrows its limit.
 

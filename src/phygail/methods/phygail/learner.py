@@ -23,7 +23,7 @@ from phygail.methods.phygail import KIND, VERSION
 from phygail.methods.phygail.config import TrainConfig
 from phygail.methods.phygail.graph import Graph, GraphSpec
 from phygail.methods.phygail.graph_batch import Observation
-from phygail.methods.phygail.heads import Actor, Critic, Discriminator
+from phygail.methods.phygail.heads import ACTION, Actor, Critic, Discriminator
 from phygail.methods.phygail.network import to_tensors
 from phygail.swarm.batch import BatchState, initial_batch, stack_cases, step_batch
 from phygail.swarm.scenario import Scenario
@@ -131,7 +131,9 @@ def make_learner(config: TrainConfig) -> Learner:
     """Fresh networks and optimizers; equal configs give equal weights."""
     spec = config.encoder_spec
     with seeded(config.seed):
-        actor = Actor(spec, command=config.command, least_log_std=config.least_log_std)
+        actor = Actor(
+            spec, command=config.command, least_log_std=config.least_log_std, outputs=ACTION + config.link_weight
+        )
         extra = CLOCK_FACTS * config.critic_clock + GAP_FACTS * config.critic_gap
         critic = Critic(spec, centralized=config.centralized_critic, extra=extra)
         discriminator = Discriminator(spec)

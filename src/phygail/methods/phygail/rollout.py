@@ -16,12 +16,19 @@ from torch import Tensor
 from phygail.config import InputError
 from phygail.learning.networks import noise_generator
 from phygail.methods.phygail.config import TrainConfig
-from phygail.methods.phygail.experts.dataset import ExpertCase, ExpertSet, FrameBatch
+from phygail.methods.phygail.experts.dataset import ExpertCase, FrameBatch
 from phygail.methods.phygail.graph import Graph
 from phygail.methods.phygail.graph_batch import Observation, join, pick
 from phygail.methods.phygail.heads import Actor
 from phygail.methods.phygail.network import MESSAGE_HIDDEN, GraphInput, to_tensors
-from phygail.methods.phygail.rewards import environment_reward, saved_steps, shaping_reward, tree_gaps_m
+from phygail.methods.phygail.pool import CaseSet
+from phygail.methods.phygail.rewards import (
+    environment_reward,
+    largest_gap_shaping,
+    saved_steps,
+    shaping_reward,
+    tree_gaps_m,
+)
 from phygail.rng import generator
 from phygail.swarm.batch import BatchState, BatchWorld, stack_cases
 from phygail.swarm.scenario import Scenario, farthest_m, way_steps
@@ -139,6 +146,8 @@ def on_other_map(scenario: Scenario, config: TrainConfig, rng: np.random.Generat
 
     The budget stays that of the swarm's own map, unless the way to the moved center is longer.
     """
+    if config.map_scale <= 1.0 and config.map_shift <= 0.0:
+        return scenario
     width_m = np.array(scenario.width_m)
     width = float(widen_map(width_m, config.map_scale, rng))
     center = shift_center(scenario.center, width_m, config.map_shift, rng)
@@ -175,7 +184,7 @@ def shift_center(center: np.ndarray, width_m: np.ndarray, share: float, rng: np.
 
 def collect(
     actor: Actor,
-    experts: ExpertSet,
+    experts: CaseSet,
     config: TrainConfig,
     epoch: int,
     worlds: Mapping[str, np.ndarray] | None = None,
@@ -197,7 +206,7 @@ def collect(
     return log.finish(world.state, observation)
 
 
-def check_memory(experts: ExpertSet, config: TrainConfig) -> None:
+def check_memory(experts: CaseSet, config: TrainConfig) -> None:
     """Refuse a run whose rollout and micro-batches would not fit into the memory of this machine."""
     needed, there = rollout_bytes(experts, config), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > MEMORY_SHARE * there:
@@ -207,21 +216,21 @@ def check_memory(experts: ExpertSet, config: TrainConfig) -> None:
         )
 
 
-def rollout_bytes(experts: ExpertSet, config: TrainConfig) -> float:
+def rollout_bytes(experts: CaseSet, config: TrainConfig) -> float:
     """About how much an epoch keeps: every decision twice (as built and joined), activations of one micro-batch."""
-    nodes = float(experts.archive.alive[experts.members].mean())
+    nodes = float(experts.flying.mean())
     slots = config.graph_spec.slots
-    per_graph = 2 * nodes * (slots * 9 + 200) + 8 * 12 * float(experts.archive.alive.max(initial=1))
+    per_graph = 2 * nodes * (slots * (9 + 4 * config.encoder_spec.edge_features) + 200) + 8 * 12 * float(experts.flying.max(initial=1))
     hidden = config.width if config.compact else 2 * MESSAGE_HIDDEN
     activations = 4 * 12 * config.layers * nodes * slots * hidden * min(config.micro_graphs, config.batch_graphs)
     return config.worlds * config.horizon * per_graph + 2 * activations
 
 
 def open_worlds(
-    source: CaseSource, experts: ExpertSet, config: TrainConfig, worlds: Mapping[str, np.ndarray] | None = None
+    source: CaseSource, experts: CaseSet, config: TrainConfig, worlds: Mapping[str, np.ndarray] | None = None
 ) -> BatchWorld:
     """`worlds` worlds on scenarios of `source`, with rows for the largest case of the set."""
-    rows = int(experts.archive.alive[experts.members].max(initial=0))
+    rows = int(experts.flying.max(initial=0))
     return BatchWorld(source, config.worlds, least_rows=rows, state=source.load(worlds, rows) if worlds else None)
 
 
@@ -268,7 +277,7 @@ def explore(actor: Actor, graph: Graph, noise: torch.Generator) -> tuple[np.ndar
 class CaseSource:
     """Random training scenarios; remembers of each its place in the set and the expert's time."""
 
-    def __init__(self, experts: ExpertSet, rng: np.random.Generator, config: TrainConfig) -> None:
+    def __init__(self, experts: CaseSet, rng: np.random.Generator, config: TrainConfig) -> None:
         self._experts, self._rng, self._config = experts, rng, config
         self._cases: dict[str, ExpertCase] = {}
 
@@ -378,4 +387,8 @@ def held_reward(seen: Seen, expert_steps: np.ndarray, config: TrainConfig) -> tu
         reward += weight[:, None] * step
         saved += weight * saved_steps(flown, config)
         before = flown
+    if config.largest_gap_weight:
+        held = np.sum(seen.moved, axis=0)
+        shaping = largest_gap_shaping(seen.before, before, held, expert_steps, config)
+        reward += np.where(seen.before.mask, shaping[:, None], 0.0)
     return reward, saved

@@ -76,6 +76,25 @@ class LostEdges:
     anchors: np.ndarray
 
 
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What the subnets believe after one more view.
+
+    Attributes:
+        depths: (count, N) float32, the deepest so far. weights: (count, N) how likely alive; 0 for members.
+        survival: (count,) share of teammates believed alive.
+        subnet, spot, row, distance: (k,) each, the nearest member (m) of each subnet to each ghost within the horizon.
+    """
+
+    depths: np.ndarray
+    weights: np.ndarray
+    survival: np.ndarray
+    subnet: np.ndarray
+    spot: np.ndarray
+    row: np.ndarray
+    distance: np.ndarray
+
+
 class Beliefs:
     """What every subnet of one episode believes; shared inside a subnet, united on a merge (the deeper belief wins)."""
 
@@ -90,6 +109,13 @@ class Beliefs:
 
     def observe(self, views: SubnetViews) -> LostEdges:
         """Update the beliefs with one more view of the subnets and give their edges."""
+        look = self.look(views)
+        seen = look.weights[look.subnet, look.spot] > 0.0
+        edges = (look.subnet[seen], look.spot[seen], look.row[seen], look.distance[seen])
+        return self._edges(views, look.depths, look.weights, look.survival, edges)
+
+    def look(self, views: SubnetViews) -> Look:
+        """Update the beliefs with one more view of the subnets and say what they are."""
         self._advance(views)
         depths = self._recall(views)
         subnet, spot, row, distance = self._nearest(views, depths)
@@ -98,9 +124,39 @@ class Beliefs:
         weights = self._weights(views, depths)
         ruled_out = (1.0 - weights).sum(axis=1) - views.sizes  # members have weight 0 too
         survival = (views.sizes + 0.5) / (views.sizes + ruled_out + 1.0)
-        seen = weights[subnet, spot] > 0.0
-        subnet, spot, row, distance = subnet[seen], spot[seen], row[seen], distance[seen]
-        return self._edges(views, depths, weights, survival, (subnet, spot, row, distance))
+        return Look(depths, weights, survival, subnet, spot, row, distance)
+
+    def near(self, views: SubnetViews, weights: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(row, roster index, (k, 2) m): every UAV with every ghost within the horizon that its subnet believes in.
+
+        Args:
+            views: Of the last `look`. weights: (count, N), its weights. least: Weights below this do not count.
+        """
+        if self._share_ghosts(views):
+            largest = views.subnet == views.sizes.argmax()  # it has few ghosts left: they are sorted out first
+            parts = [np.flatnonzero(largest), np.flatnonzero(~largest)]
+        else:
+            parts = views.rows
+        found = [self._near_some(views, weights, least, rows) for rows in parts if len(rows)]
+        row, spot, ghost = (np.concatenate(column) for column in zip(*found, strict=True))
+        return row, spot, ghost
+
+    def _near_some(
+        self, views: SubnetViews, weights: np.ndarray, least: float, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same for some rows, whose subnets expect a ghost at the same place."""
+        labels = np.unique(views.subnet[rows])
+        spots = np.flatnonzero((weights[labels] >= least).any(axis=0))
+        ghosts = self._places(views, np.full(len(spots), labels[0]), spots)
+        tree = cKDTree(views.positions[rows])
+        found = tree.sparse_distance_matrix(cKDTree(ghosts), self._horizon_m(views), output_type="ndarray")
+        row, spot = rows[found["i"]], spots[found["j"]]
+        believed = weights[views.subnet[row], spot] >= least
+        return row[believed], spot[believed], ghosts[found["j"][believed]]
+
+    def _share_ghosts(self, views: SubnetViews) -> bool:
+        """Whether all subnets expect a ghost at the same place."""
+        return _agreed(views)
 
     def tell(self, member: int) -> np.ndarray | None:
         """(N,) float32, the depths that UAV `member` knows; None before its first view."""

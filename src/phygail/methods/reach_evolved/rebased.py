@@ -74,6 +74,9 @@ class RebasedBeliefs(Beliefs):
     def _places(self, views: SubnetViews, subnet: np.ndarray, spot: np.ndarray) -> np.ndarray:
         return self._now[subnet, spot]
 
+    def _share_ghosts(self, views: SubnetViews) -> bool:
+        return False
+
     def _nearest(self, views: SubnetViews, depths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         horizon = self._horizon_m(views)
         each = [self._of_one(views, depths, label, horizon) for label in range(views.count)]

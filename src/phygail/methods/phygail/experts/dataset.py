@@ -155,6 +155,11 @@ class ExpertSet:
         """(S,) int, T_E."""
         return self.archive.expert_steps[self.members]
 
+    @property
+    def flying(self) -> np.ndarray:
+        """(S,) int, the alive of every scenario."""
+        return self.archive.alive[self.members]
+
     @cached_property
     def scenarios(self) -> tuple[Scenario, ...]:
         """The scenarios, in order."""
