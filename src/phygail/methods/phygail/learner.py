@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from phygail.config import InputError
 from phygail.learning.networks import save_weights, seeded
 from phygail.learning.run import STATE, Score, cannot_resume, read_state, write_state
-from phygail.methods.phygail import KIND, VERSION
+from phygail.methods.phygail import KIND, PLUS_KIND, VERSION
 from phygail.methods.phygail.config import TrainConfig
 from phygail.methods.phygail.graph import Graph, GraphSpec
 from phygail.methods.phygail.graph_batch import Observation
@@ -185,8 +185,8 @@ def load_state(folder: Path, learner: Learner) -> None:
 def actor_config(actor: Actor, graph_spec: GraphSpec, **training: Any) -> dict[str, Any]:
     """What `save_weights` must store beside an actor so that it can be rebuilt and exported."""
     return {
-        "kind": KIND, "version": VERSION, "graph": asdict(graph_spec), "encoder": asdict(actor.encoder.spec),
-        "action": actor.command, **training,
+        "kind": PLUS_KIND if graph_spec.k_lost else KIND, "version": VERSION, "graph": asdict(graph_spec), "encoder": asdict(actor.encoder.spec),
+        "action": actor.command, "outputs": actor.outputs, **training,
     }  # fmt: skip
 
 

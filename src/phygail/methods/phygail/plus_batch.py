@@ -213,43 +213,48 @@ def _compress(dx, dy, range_m):
 
 
 @numba.njit(cache=True, fastmath=False)
-def _believe(x, members, m, ghost, total, row_of, label, own, numbers, t, rule, depth, known, weight, nearest, away):
-    """Beliefs of one subnet after one more look: known, weight, nearest member ((N,) each), away (m, N) m."""
+def _listen(x, members, m, ghost, total, row_of, label, own, numbers, t, rule, depth, known, best, nearest, away):
+    """One more look of one subnet: known, best (m) and nearest (number of a member), (N,) each; away (m, N) m.
+
+    Along the roster in the inner loops, which so become vector instructions.
+    """
     range_m, longest, horizon, margin = numbers[0], numbers[1], numbers[3], numbers[4]
     sigma = numbers[5] + numbers[6] * t
-    half, scale, never, sure, largest = rule[1], rule[2], np.float32(rule[3]), np.float32(rule[4]), rule[5]
+    never, sure = np.float32(rule[3]), np.float32(rule[4])
+    known[:total], best[:total] = never, FAR_M2
+    for a in range(m):
+        i = members[a]
+        px, py = x[i, 0], x[i, 1]
+        for k in range(total):
+            known[k] = max(known[k], depth[i, k])
+            d = math.sqrt((ghost[k, 0] - px) ** 2 + (ghost[k, 1] - py) ** 2)
+            away[a, k] = d
+            if d < best[k]:
+                best[k], nearest[k] = d, a
+    for k in range(total):
+        if row_of[k] >= 0 and label[row_of[k]] == own:
+            known[k], nearest[k] = never, -1
+        elif t == 0:
+            if best[k] <= longest:
+                known[k] = sure
+        elif best[k] <= horizon:
+            known[k] = max(known[k], np.float32((range_m - margin - best[k]) / sigma))
+    for a in range(m):
+        depth[members[a], :total] = known[:total]
+
+
+@numba.njit(cache=True, fastmath=False)
+def _believe(m, total, rule, known, nearest, weight):
+    """The share of teammates that a subnet of m believes alive; fills weight ((N,)), 0 for members."""
+    half, scale, sure, largest = rule[1], rule[2], np.float32(rule[4]), rule[5]
     ruled_out = 0.0
     for k in range(total):
-        weight[k], nearest[k] = 0.0, -1
-        if row_of[k] >= 0 and label[row_of[k]] == own:
-            known[k] = never
+        weight[k] = 0.0
+        if nearest[k] < 0:
             continue
-        deepest = never
-        for a in range(m):
-            deepest = max(deepest, depth[members[a], k])
-        known[k] = deepest
-        if deepest == sure:
-            ruled_out += 1.0
-            continue
-        best = FAR_M2
-        for a in range(m):
-            i = members[a]
-            d = math.sqrt((ghost[k, 0] - x[i, 0]) ** 2 + (ghost[k, 1] - x[i, 1]) ** 2)
-            away[a, k] = d
-            if d < best:
-                best, nearest[k] = d, a
-        if t == 0:
-            if best <= longest:
-                known[k] = sure
-                ruled_out += 1.0
-                continue
-        elif best <= horizon:
-            known[k] = max(deepest, np.float32((range_m - margin - best) / sigma))
-        weight[k] = 1.0 / (1.0 + math.exp(min((known[k] - half) / scale, largest)))
+        if known[k] < sure:
+            weight[k] = 1.0 / (1.0 + math.exp(min((known[k] - half) / scale, largest)))
         ruled_out += 1.0 - weight[k]
-    for a in range(m):
-        for k in range(total):
-            depth[members[a], k] = known[k]
     return (m + 0.5) / (m + ruled_out + 1.0)
 
 
@@ -299,7 +304,7 @@ def _see_lost(
     """The nearest ghosts of member a, at p, that may be alive."""
     filled, range_m = 0, numbers[0]
     for k in range(total):
-        if nearest[k] >= 0 and weight[k] >= rule[9] and away[a, k] <= numbers[3]:
+        if weight[k] >= rule[9] and away[a, k] <= numbers[3]:
             key = np.rint(away[a, k] / range_m * rule[12]) - 0.5 * weight[k]
             filled = _insert(key, k, keys[:k_lost], entries[:k_lost], filled)
     for slot in range(filled):
@@ -343,7 +348,7 @@ def _look_all(
     """Beliefs of all worlds, and their graphs unless all `sizes` are 0 (`_Table` and `PlusObservation`)."""
     entries_most = roster.shape[1]
     ghost, known = np.empty((entries_most, 2)), np.empty(entries_most, dtype=np.float32)
-    weight, nearest = np.empty(entries_most), np.empty(entries_most, dtype=np.int64)
+    weight, best, nearest = np.empty(entries_most), np.empty(entries_most), np.empty(entries_most, dtype=np.int64)
     away, members = np.empty((x.shape[1], entries_most)), np.empty(x.shape[1], dtype=np.int64)
     most = max(sizes.max(), 1)
     keys, entries = np.empty(most), np.empty(most, dtype=np.int64)
@@ -365,12 +370,13 @@ def _look_all(
                     m += 1
                     g += x[b, i]
             g /= m
-            survival = _believe(
+            _listen(
                 x[b], members, m, ghost, total[b], row_of[b], label[b], own, numbers[b], t, rule, depth[b], known,
-                weight, nearest, away,
+                best, nearest, away,
             )  # fmt: skip
             if sizes[0] == 0:
                 continue
+            survival = _believe(m, total[b], rule, known, nearest, weight)
             distance = math.sqrt((center[b, 0] - g[0]) ** 2 + (center[b, 1] - g[1]) ** 2)
             ax, ay = 1.0, 0.0
             if distance > 1e-9:
