@@ -38,10 +38,10 @@ TARGET_US = 80.0  # per alive UAV at N = 500 on one quiet core
 TARGET_RATIO = 1.5  # N = 10,000 over N = 500: the cost per UAV does not grow with the swarm
 
 
-class Pilot(PolicyMethod):
+class Flyer(PolicyMethod):
     """Any policy file."""
 
-    name, summary = "pilot", "for timing only"
+    name, summary = "flyer", "for timing only"
 
 
 def fastest_us(act: Callable[[], object], repeats: int, uavs: int) -> float:
@@ -57,21 +57,21 @@ def fastest_us(act: Callable[[], object], repeats: int, uavs: int) -> float:
 def measure(uavs: int, damage: float, policy: Path, repeats: int) -> tuple[int, float, float, float]:
     """(alive, whole decision, view and graph, network), microseconds per alive UAV."""
     scenario = draw_scenario(uavs, damage, np.random.default_rng(0))
-    observer, pilot = Observer(scenario), Pilot(policy=policy)
+    observer, method = Observer(scenario), Flyer(policy=policy)
     alive = len(scenario.alive)
 
     def look() -> SubnetViews:
         # A new state each time: links are part of the view and are computed once per state.
         state = SwarmState(scenario, scenario.spots, np.zeros_like(scenario.spots), 0)
-        view = observer.observe(state, pilot.scope)
+        view = observer.observe(state, method.scope)
         assert isinstance(view, SubnetViews)
         return view
 
-    spec: GraphSpec = pilot.policy.graph_spec
+    spec: GraphSpec = method.policy.graph_spec
     graph = perceive(look(), spec)
-    whole = fastest_us(lambda: pilot.act_all(look()), repeats, alive)
+    whole = fastest_us(lambda: method.act_all(look()), repeats, alive)
     seeing = fastest_us(lambda: perceive(look(), spec).edges, repeats, alive)
-    return alive, whole, seeing, fastest_us(lambda: pilot.policy.actions(graph), repeats, alive)
+    return alive, whole, seeing, fastest_us(lambda: method.policy.actions(graph), repeats, alive)
 
 
 def measure_ours(uavs: int, damage: float, repeats: int) -> tuple[int, float, float]:
@@ -81,19 +81,19 @@ def measure_ours(uavs: int, damage: float, repeats: int) -> tuple[int, float, fl
     scenario = draw_scenario(uavs, damage, np.random.default_rng(0))
     observer, alive = Observer(scenario), len(scenario.alive)
 
-    def decide(pilot: Method, state: SwarmState) -> np.ndarray:
+    def decide(method: Method, state: SwarmState) -> np.ndarray:
         # A new state each time: links are part of the view and are computed once per state.
         fresh = SwarmState(scenario, state.positions, state.velocities, state.step)
-        return pilot.velocities(observer.observe(fresh, pilot.scope))
+        return method.velocities(observer.observe(fresh, method.scope))
 
     start = SwarmState(scenario, scenario.spots, np.zeros_like(scenario.spots), 0)
     first = min(
         fastest_us(functools.partial(decide, make_method("reach-evolved"), start), 1, alive) for _ in range(repeats)
     )
-    pilot, state = make_method("reach-evolved"), start
+    method, state = make_method("reach-evolved"), start
     for _ in range(FLOWN):
-        state = step(state, decide(pilot, state))
-    return alive, first, fastest_us(lambda: decide(pilot, state), repeats, alive)
+        state = step(state, decide(method, state))
+    return alive, first, fastest_us(lambda: decide(method, state), repeats, alive)
 
 
 def measure_stretch(uavs: int, damage: float, repeats: int) -> tuple[int, float, float]:
@@ -101,7 +101,7 @@ def measure_stretch(uavs: int, damage: float, repeats: int) -> tuple[int, float,
     scenario = draw_scenario(uavs, damage, np.random.default_rng(0))
     alive, best, share = len(scenario.alive), np.inf, 0.0
     for _ in range(repeats):
-        observer, pilot, kept = Observer(scenario), make_method("reach-evolved"), 0.0
+        observer, method, kept = Observer(scenario), make_method("reach-evolved"), 0.0
         state = SwarmState(scenario, scenario.spots, np.zeros_like(scenario.spots), 0)
         total = 0.0
 
@@ -112,10 +112,10 @@ def measure_stretch(uavs: int, damage: float, repeats: int) -> tuple[int, float,
             kept += time.thread_time() - started
             return velocities
 
-        with mock.patch.object(sys.modules[type(pilot).__module__], "keep_links", timed):
+        with mock.patch.object(sys.modules[type(method).__module__], "keep_links", timed):
             while state.step < STRETCH and not state.terminated:
                 started = time.thread_time()
-                velocities = pilot.velocities(observer.observe(state, pilot.scope))
+                velocities = method.velocities(observer.observe(state, method.scope))
                 total += time.thread_time() - started
                 state = step(state, velocities)
         if total / state.step < best:

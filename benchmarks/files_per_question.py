@@ -26,7 +26,7 @@ import phygail
 from phygail.cli.main import main as phygail_main
 from phygail.experiments.engine import serve
 from phygail.experiments.grid import Grid
-from phygail.experiments.task import Job, Task
+from phygail.experiments.rows import Job, Task
 from phygail.learning.run import override
 from phygail.methods.phygail.config import PROFILES
 from phygail.methods.phygail.experts.database import concatenate, pack, write_archive
@@ -47,9 +47,9 @@ def files_called() -> Iterator[set[str]]:
             importlib.import_module(module.name)  # before it counts: what runs on import is nobody's answer
     codes: set[CodeType] = set()
 
-    def see(rows_table: FrameType, event: str, _: Any) -> None:
+    def see(called: FrameType, event: str, _: Any) -> None:
         if event == "call":
-            codes.add(rows_table.f_code)
+            codes.add(called.f_code)
 
     found: set[str] = set()
     sys.setprofile(see)

@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 python benchmarks/zero_shot.py [--seed 880000] [--sizes 100 200] [--cases 10] [FILE ...]
 
-Ten swarms each of 100 and 200 UAVs at damage .45, .65, .75, .85 and .95 are flown by every policy (FILE.safetensors of a
-run, or FILE.onnx), all swarms of a cell at once, without the aggregation phase: a flight that does not reconnect counts
-with its whole budget and is counted. `reach-evolved`, `reach` and `sidr` fly the same cases as methods; their rows are
+Ten swarms each of 100 and 200 UAVs at damage .45, .65, .75, .85 and .95 are flown by every policy (FILE.safetensors
+of a run, or FILE.onnx), all swarms of a cell at once, without the aggregation phase: a flight that does not reconnect
+counts with its whole budget. `reach-evolved`, `reach` and `sidr` fly the same cases as methods; their rows are
 kept in --rules and flown once. Seed 880000 drives decisions; figures for a report come from another one.
 """
 
@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from phygail.learning.networks import load_weights, one_thread
+from phygail.learning.worlds import DAMAGE, zero_shot
 from phygail.methods import run_episode
 from phygail.methods.phygail import PLUS_KIND, VERSION, PlusPolicy
 from phygail.methods.phygail.export import rebuilt
@@ -27,7 +28,6 @@ from phygail.methods.phygail.graph import Graph, GraphSpec
 from phygail.methods.phygail.learner import Decide, fly_all
 from phygail.methods.phygail.network import to_tensors
 from phygail.methods.phygail.plus_batch import PlusObservation
-from phygail.methods.phygail.pool import DAMAGE, zero_shot
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.tree import bound_steps
 
@@ -101,7 +101,11 @@ def main() -> None:
             cases = zero_shot(uavs, options.cases, options.seed)
             cells = [cases[first : first + options.cases] for first in range(0, len(cases), options.cases)]
             bounds = np.array([bound_steps(case.spots, case.physics) for case in cases])
-            print(f"{f'N = {uavs}':>34} " + " ".join(f"{ratio:>7g}" for ratio in DAMAGE) + f" {'mean':>8} {'whole':>8}  CPU s")
+            print(
+                f"{f'N = {uavs}':>34} "
+                + " ".join(f"{ratio:>7g}" for ratio in DAMAGE)
+                + f" {'mean':>8} {'whole':>8}  CPU s"
+            )
             for path in options.policies:
                 begun = time.process_time()
                 success, steps = fly_policy(path, cells)

@@ -38,13 +38,13 @@ class Here:
     """An engine without processes: their start would take longer than short flights."""
 
     def start(self, job):
-        from phygail.experiments.task import case_reader, prepare  # here: most tests need none of it
+        from phygail.experiments.rows import case_reader, prepare  # here: most tests need none of it
 
         prepare(job)
         self.job, self.read_case = job, case_reader(job)
 
     def run(self, tasks):
-        from phygail.experiments.task import fly_task
+        from phygail.experiments.rows import fly_task
 
         for task in tasks:
             yield [fly_task(self.job, task, self.read_case)]

@@ -45,7 +45,7 @@ EXPLAINED = ("equivalent", "rounding", "speed")  # kinds of survivors that no te
 
 # Module -> the test files next to it, the quickest first.
 NEIGHBORS: dict[str, tuple[str, ...]] = {
-    "swarm/links.py": ("swarm/test_links.py",),
+    "swarm/links.py": ("swarm/test_links.py", "swarm/test_links_radio.py"),
     "swarm/tree.py": ("swarm/test_tree.py", "swarm/test_tree_bounds.py"),
     "swarm/simulator.py": (
         "swarm/test_simulator.py",
@@ -60,7 +60,7 @@ NEIGHBORS: dict[str, tuple[str, ...]] = {
     "swarm/safety.py": ("swarm/test_safety.py",),
     "swarm/scenario.py": ("swarm/test_scenario.py",),
     "sensing/views.py": ("sensing/test_views.py",),
-    "methods/reach_evolved/beliefs.py": ("methods/reach_evolved/test_beliefs.py",),
+    "sensing/beliefs.py": ("sensing/test_beliefs.py",),
     "methods/steering.py": (
         "methods/test_steering_forces.py",
         "methods/test_steering_links.py",

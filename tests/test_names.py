@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from phygail.config import InputError
+from phygail.config import InputError, Registry
 from phygail.experiments.rows import read_rows
 from phygail.methods import METHODS, make_method
 from phygail.methods.base import OLD_NAMES, SubnetMethod, choose_methods, register
 from phygail.methods.controller import fly_case
-from phygail.registry import Registry
 from phygail.rng import generator
 from phygail.swarm.scenario import draw_scenario
 from phygail.weights import bundled

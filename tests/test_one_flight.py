@@ -20,8 +20,8 @@ import pytest
 
 from phygail.cli.main import main
 from phygail.experiments.grid import CaseList, Grid
+from phygail.experiments.rows import Job, Task, case_reader, fly_task
 from phygail.experiments.runner import compare
-from phygail.experiments.task import Job, Task, case_reader, fly_task
 from phygail.methods import METHODS, make_method, run_episode
 from phygail.methods.base import GlobalMethod
 from phygail.methods.controller import controller, fly_case, sensed_controller

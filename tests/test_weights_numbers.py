@@ -15,7 +15,7 @@ from phygail.experiments.grid import Grid
 from phygail.methods.base import make_method
 from phygail.methods.controller import run_episode
 from phygail.methods.phygail import Policy
-from phygail.methods.reach_evolved.gates import GatePolicy
+from phygail.methods.reach_evolved import GatePolicy
 from phygail.weights import bad_tensor, bundled
 
 BUNDLED = [("reach-evolved", GatePolicy), ("reach-cloned", GatePolicy), ("phygail-taught", Policy)]
@@ -96,9 +96,9 @@ def test_a_policy_that_answers_with_nan_is_refused_in_flight(tmp_path):
             weights.CopyFrom(numpy_helper.from_array((3e38 * sign).astype(np.float32), weights.name))
     file = tmp_path / "huge.onnx"
     file.write_bytes(model.SerializeToString())
-    pilot = make_method("phygail-taught", policy=file)
+    method = make_method("phygail-taught", policy=file)
     with pytest.raises(InputError, match=r"huge\.onnx answers with numbers that are not finite"):
-        run_episode(Grid((20,), (0.5,), 1).scenario(0), pilot)
+        run_episode(Grid((20,), (0.5,), 1).scenario(0), method)
 
 
 @pytest.mark.parametrize(("name", "kind"), [BUNDLED[0], BUNDLED[2]])

@@ -219,7 +219,7 @@ def _varint(message: bytes, place: int) -> tuple[int, int]:
 
 
 class OnnxPolicy:
-    """A loaded policy file. Nothing in it changes, so copies of a pilot share it.
+    """A loaded policy file. Nothing in it changes, so copies of a method share it.
 
     Attributes:
         kind, version: Of the files that this class reads. inputs, outputs: Names of their tensors.
@@ -239,6 +239,11 @@ class OnnxPolicy:
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
+
+    def input_type(self, name: str) -> type[np.floating]:
+        """The precision in which an input is read: double or single."""
+        double = any(told.name == name and told.type == "tensor(double)" for told in self._session.get_inputs())
+        return np.float64 if double else np.float32
 
     def answer(self, *values: np.ndarray) -> list[np.ndarray]:
         """The outputs for these inputs, all finite.

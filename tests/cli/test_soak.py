@@ -9,10 +9,9 @@ from phygail.cli.main import main
 from phygail.cli.soak import flown_by, fly_batch
 from phygail.config import InputError
 from phygail.methods.controller import run_episode
-from phygail.swarm.adversary import KINDS, is_split, soak_case
-from phygail.swarm.checker import Limits, closest_m, faults, subnets, world_faults
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import load_scenarios
+from phygail.swarm.soak import KINDS, Limits, closest_m, faults, is_split, soak_case, subnets, world_faults
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -166,9 +165,8 @@ def test_fading_prints_its_calibration(tmp_path, monkeypatch, capsys):
 def test_a_comparison_without_any_bound_has_a_summary_and_no_ratio(tmp_path):
     """Strikes around drawn UAVs leave no bound: the report is written all the same."""
     from phygail.experiments.folder import RunFolder, resolved_config
-    from phygail.experiments.rows import rows_table
+    from phygail.experiments.rows import case_row, episode_row, make_case, rows_table
     from phygail.experiments.runner import _report, make_job
-    from phygail.experiments.task import case_row, episode_row, make_case
     from phygail.methods.controller import fly_case
     from phygail.swarm.recipe import parse_world, with_world
 

@@ -15,9 +15,8 @@ from phygail.config import InputError, Physics
 from phygail.experiments.again import Setting, choose_rows, fly_again, folder_cells, plan_again
 from phygail.experiments.experiment import Named, draw_strike, drawn_scenario, is_drawn
 from phygail.experiments.grid import Grid, as_cases, damaged_layouts
-from phygail.experiments.rows import read_rows, save_rows
+from phygail.experiments.rows import Job, read_rows, save_rows
 from phygail.experiments.runner import collect, compare
-from phygail.experiments.task import Job
 from phygail.sensing.imperfect import Sensing
 from phygail.swarm.scenario import load_scenarios, save_scenarios, scenario_to_json
 from phygail.weights import bundled

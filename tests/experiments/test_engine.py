@@ -20,9 +20,8 @@ from phygail.experiments import ray_engine
 from phygail.experiments.engine import LocalEngine
 from phygail.experiments.grid import Grid
 from phygail.experiments.ray_engine import Parcel, RayEngine, pack, surroundings, unpack
-from phygail.experiments.rows import TIMINGS, read_rows
+from phygail.experiments.rows import TIMEOUT, TIMINGS, Job, read_rows
 from phygail.experiments.runner import compare
-from phygail.experiments.task import TIMEOUT, Job
 from phygail.methods.base import METHODS
 
 GRID = Grid((20,), (0.5, 0.8), 3)
@@ -79,7 +78,7 @@ def plugin(tmp_path):
         file = tmp_path / "mine.py"
         file.write_text(
             "import os, time\nfrom pathlib import Path\nimport numpy as np\n"
-            "from phygail.config import InputError\nfrom phygail.experiments import task as flight\n"
+            "from phygail.config import InputError\nfrom phygail.experiments import rows as flight\n"
             "from phygail.methods.base import LocalMethod, register\n\n" + textwrap.dedent(extra) +
             "\n@register\nclass Mine(LocalMethod):\n    name = 'mine'\n    summary = 'test'\n\n"
             "    def act(self, view):\n" + textwrap.indent(act, " " * 8)

@@ -11,10 +11,10 @@ import pytest
 
 from phygail.config import InputError, Physics
 from phygail.experiments.experiment import Experiment, Leg, Scale, draw_cases, drawn_scenario, is_drawn, scaled
-from phygail.experiments.failure_report import failures, failures_by_size, failures_figure
 from phygail.experiments.failures import Failures, hops, longer_pct, lost_pct, measures
 from phygail.experiments.rows import COLUMNS, MEASURED
 from phygail.experiments.statistics import Evidence, split_cases
+from phygail.experiments.summary import failures, failures_by_size, failures_figure
 from phygail.methods import run_episode
 from phygail.methods.base import make_method
 from phygail.swarm.scenario import make_scenario

@@ -19,9 +19,8 @@ from phygail.config import InputError
 from phygail.experiments.engine import LocalEngine, RefusedError
 from phygail.experiments.folder import RunFolder
 from phygail.experiments.grid import Grid
-from phygail.experiments.rows import COLUMNS, LOST, TIMINGS, csv_text, read_rows, rows_table, save_rows
+from phygail.experiments.rows import COLUMNS, LOST, TIMEOUT, TIMINGS, csv_text, read_rows, rows_table, save_rows
 from phygail.experiments.runner import compare
-from phygail.experiments.task import TIMEOUT
 from phygail.files import DRAFT
 from phygail.methods.base import METHODS, make_method
 from phygail.methods.controller import run_episode, sensed_controller

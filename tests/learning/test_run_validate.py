@@ -41,6 +41,12 @@ def test_success_counts_before_speed():
     assert Score(0.0, None, 1.0, 1.0).better_than(None)
 
 
+def test_without_success_the_other_measure_decides():
+    """An evolution compares mean policies with its clone."""
+    assert Score(None, None, 50.0, over_clone=0.9).better_than(Score(None, None, 40.0, over_clone=1.0), "over_clone")
+    assert Score(None, None, 50.0, over_clone=0.9).entry() == {"mean_steps": 50.0, "over_clone": 0.9}
+
+
 def test_scenarios_are_fixed_by_the_seed():
     one, two = (validation_scenarios(100_000, (20,), (0.5,), 2) for _ in range(2))
     assert [len(one), one[0].uavs] == [2, 20]

@@ -10,7 +10,7 @@ from PIL import Image
 
 from phygail.config import InputError
 from phygail.methods import run_episode
-from phygail.render.animation import Stage, animate_recovery, frame_steps
+from phygail.render.animation import Stage, animate_recovery, shown_steps
 from phygail.render.style import FAILURE, SUCCESS
 from phygail.rng import generator
 from phygail.swarm.scenario import Scenario, draw_scenario, make_scenario
@@ -37,16 +37,16 @@ def has_color(frame: np.ndarray, name: str) -> bool:
     return bool((frame == np.round(np.array(to_rgb(name)) * 255)).all(axis=2).any())
 
 
-def test_frame_steps_by_hand():
-    assert frame_steps(0, 240) == [0]
-    assert frame_steps(3, 240) == [0, 1, 2, 3]
-    assert frame_steps(10, 5) == [0, 3, 6, 9, 10]
-    assert frame_steps(800, 2) == [0, 800]
+def test_shown_steps_by_hand():
+    assert shown_steps(0, 240) == [0]
+    assert shown_steps(3, 240) == [0, 1, 2, 3]
+    assert shown_steps(10, 5) == [0, 3, 6, 9, 10]
+    assert shown_steps(800, 2) == [0, 800]
 
 
 @given(last=st.integers(0, 10_000), most=st.integers(2, 500))
-def test_frame_steps_rise_from_the_damage_to_the_end_within_the_limit(last, most):
-    steps = frame_steps(last, most)
+def test_shown_steps_rise_from_the_damage_to_the_end_within_the_limit(last, most):
+    steps = shown_steps(last, most)
     assert (steps[0], steps[-1]) == (0, last)
     assert len(steps) <= most
     assert all(a < b for a, b in pairwise(steps))
@@ -57,7 +57,7 @@ def test_gif_has_the_stated_size_frames_and_holds(flights, tmp_path):
     animate_recovery(flights, path, fps=20, max_frames=12)
     with Image.open(path) as gif:
         assert gif.size == (708, 448)  # 2 panels of 330 px and 3 gaps of 16; 30 + 330 + 46 + 42
-        assert gif.n_frames == len(frame_steps(max(e.steps for e in flights.values()), 12))
+        assert gif.n_frames == len(shown_steps(max(e.steps for e in flights.values()), 12))
         assert gif.info["loop"] == 0
         durations = []
         for k in range(gif.n_frames):
@@ -70,11 +70,11 @@ def test_gif_has_the_stated_size_frames_and_holds(flights, tmp_path):
 def test_gif_shows_the_drawn_frames(flights, tmp_path):
     """Decoded frames stay within the shades of the shared palette: differences are small and rare."""
     animate_recovery(flights, tmp_path / "a.gif", max_frames=4)
-    stage, steps = Stage(flights), frame_steps(max(e.steps for e in flights.values()), 4)
+    stage, steps = Stage(flights), shown_steps(max(e.steps for e in flights.values()), 4)
     with Image.open(tmp_path / "a.gif") as gif:
         for k, step in enumerate(steps):
             gif.seek(k)
-            off = np.abs(np.asarray(gif.convert("RGB")).astype(int) - stage.frame(step)).max(axis=2)
+            off = np.abs(np.asarray(gif.convert("RGB")).astype(int) - stage.image(step)).max(axis=2)
             assert np.percentile(off, 99) < 40
 
 
@@ -85,20 +85,20 @@ def test_mp4_is_h264_yuv420p_with_even_size_and_all_frames(flights, tmp_path):
     assert meta["codec"] == "h264"
     assert meta["pix_fmt"].startswith("yuv420p")
     assert meta["size"] == (708, 448)
-    shown = len(frame_steps(max(e.steps for e in flights.values()), 6))
+    shown = len(shown_steps(max(e.steps for e in flights.values()), 6))
     assert imageio_ffmpeg.count_frames_and_secs(str(path))[0] == shown + 7 + 20 - 1  # held 0.8 s and 2 s
 
 
 def test_reconnection_turns_the_frame_green_and_the_swarm_into_one_color():
     stage = Stage({"sidr": run_episode(two_apart(400.0), "sidr", record=True)})
-    first, late, last = stage.frame(0), stage.frame(139), stage.frame(140)
+    first, late, last = stage.image(0), stage.image(139), stage.image(140)
     assert [has_color(frame, SUCCESS) for frame in (first, late, last)] == [False, False, True]
     assert [has_color(frame, SECOND_COLOR) for frame in (first, late, last)] == [True, True, False]
     assert not has_color(last, FAILURE)
 
 
 def test_a_flight_that_never_reconnects_ends_in_red():
-    last = Stage({"stuck": hover(two_apart(400.0, budget_steps=5))}).frame(5)
+    last = Stage({"stuck": hover(two_apart(400.0, budget_steps=5))}).image(5)
     assert has_color(last, FAILURE)
     assert not has_color(last, SUCCESS)
 
@@ -108,7 +108,7 @@ def test_a_panel_stands_still_after_its_end_while_others_fly_on(flights):
     assert ends["sidr"] + 2 <= ends["center-fly"]
     stage = Stage(flights)
     map_rows = slice(80, 404)  # below the titles, above the time line
-    one, two = (stage.frame(step)[map_rows] for step in (ends["sidr"], ends["center-fly"] - 1))
+    one, two = (stage.image(step)[map_rows] for step in (ends["sidr"], ends["center-fly"] - 1))
     assert np.array_equal(one[:, 354:], two[:, 354:])  # sidr is the right half
     assert not np.array_equal(one[:, :354], two[:, :354])
 
@@ -117,8 +117,8 @@ def test_frames_do_not_depend_on_which_were_drawn_before(flights):
     end = max(episode.steps for episode in flights.values())
     through, at_once = Stage(flights), Stage(flights)
     for step in range(0, end, 3):
-        through.frame(step)
-    assert np.array_equal(through.frame(end), at_once.frame(end))
+        through.image(step)
+    assert np.array_equal(through.image(end), at_once.image(end))
 
 
 def test_an_already_connected_swarm_is_one_held_frame(tmp_path):

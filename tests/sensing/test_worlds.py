@@ -8,10 +8,9 @@ import pytest
 from phygail.experiments.grid import Grid
 from phygail.methods.base import make_method
 from phygail.methods.controller import controller, run_episode
-from phygail.methods.reach_evolved.beliefs import NEVER, SURE
-from phygail.methods.reach_evolved.rebased import RebasedBeliefs
+from phygail.sensing.beliefs import NEVER, SURE
 from phygail.sensing.views import Scope
-from phygail.sensing.worlds import WorldObserver, coast_m
+from phygail.sensing.worlds import RebasedBeliefs, WorldObserver, coast_m
 from phygail.swarm.scenario import in_world, make_scenario
 from phygail.swarm.simulator import initial_state, step
 from phygail.swarm.world import Event, Knowledge, LinkModel, Vehicle, World

@@ -19,8 +19,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from phygail.experiments.grid import Grid
-from phygail.experiments.rows import save_rows
-from phygail.experiments.task import case_row, make_case
+from phygail.experiments.rows import case_row, make_case, save_rows
 from phygail.web import races, server
 from phygail.web.messages import read_frame
 from phygail.web.server import ServeSettings, make_app, make_settings

@@ -16,8 +16,7 @@ import pytest
 
 from phygail.cli.recover import save_trajectory
 from phygail.experiments.grid import Grid
-from phygail.experiments.rows import save_rows
-from phygail.experiments.task import case_row, episode_row, make_case
+from phygail.experiments.rows import case_row, episode_row, make_case, save_rows
 from phygail.methods.controller import fly_case, run_episode
 from phygail.swarm.scenario import make_scenario, save_scenarios, scenario_from_json
 from phygail.web.messages import Fly, Strike

@@ -1,1 +1,1 @@
-"""The command line: one file per command."""
+"""The command line: a file holds one command, or a few that belong together."""

@@ -14,19 +14,13 @@ from typing import Protocol
 import tyro
 
 from phygail import __version__
-from phygail.cli.benchmark import Benchmark
-from phygail.cli.compare import Compare
-from phygail.cli.experts import Experts
-from phygail.cli.export import Export
-from phygail.cli.inspect import Inspect
-from phygail.cli.methods import Methods
+from phygail.cli.compare import Benchmark, Compare, Reproduce
+from phygail.cli.inspect import Inspect, Methods, Scenarios
 from phygail.cli.options import log_to_stderr, note
 from phygail.cli.page import Play, Serve
 from phygail.cli.recover import Recover
-from phygail.cli.reproduce import Reproduce
-from phygail.cli.scenarios import Scenarios
 from phygail.cli.soak import Soak
-from phygail.cli.train import Train, TrainPhygail, TrainReachEvolved
+from phygail.cli.train import Experts, Export, Train, TrainPhygail, TrainReachEvolved
 from phygail.config import EndedFromOutside, InputError
 
 DESCRIPTION = """Get a shattered UAV swarm back into one network.

@@ -149,7 +149,7 @@ class WorldFlags:
 
     def tell(self, physics: Physics) -> None:
         """Say on stderr what a fading model means: no figure with fading can be read without it."""
-        from phygail.swarm.radio import calibration
+        from phygail.swarm.links import calibration
         from phygail.swarm.recipe import link_model
 
         options = dict(part.partition("=")[::2] for part in self.spec().split())

@@ -29,7 +29,7 @@ from phygail.config import ONE_THREAD, InputError, physics_line, physics_values,
 if TYPE_CHECKING:
     import numpy as np
 
-    from phygail.experiments.task import Case
+    from phygail.experiments.rows import Case
     from phygail.swarm.scenario import Scenario
     from phygail.swarm.simulator import Episode
 
@@ -89,7 +89,7 @@ class Recover:
         if "numpy" not in sys.modules:  # one thread, as in `compare`: the same command gives the same flight
             os.environ.update(ONE_THREAD)
         from phygail.cli.options import note
-        from phygail.experiments.task import case_row, episode_row, make_case
+        from phygail.experiments.rows import case_row, episode_row, make_case
         from phygail.methods import METHODS
         from phygail.methods.base import check_policy, choose_methods, load_methods, named_faults, nonfinite_fault
         from phygail.methods.controller import fly_case
@@ -106,11 +106,11 @@ class Recover:
         safety = self.safety == "on"
         for name in names:
             with named_faults(METHODS.get(name)):  # a method from a plugin may raise anything
-                flights[name], pilot = fly_case(case.scenario, name, safety=safety, policy=policy, record=record)
+                flights[name], method = fly_case(case.scenario, name, safety=safety, policy=policy, record=record)
                 facts = case_row(case, name, safety=safety, policy=policy)
-                rows.append(facts | episode_row(flights[name], pilot))
+                rows.append(facts | episode_row(flights[name], method))
             if flights[name].nonfinite:
-                note(nonfinite_fault(pilot))
+                note(nonfinite_fault(method))
         rows.sort(key=lambda row: (-row["converged"], row["steps"]))
         self._save(flights)
         _print_json(case, rows) if self.json else _print_table(case, rows)

@@ -18,8 +18,8 @@ from phygail.config import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from phygail.swarm.checker import Limits
     from phygail.swarm.scenario import Scenario
+    from phygail.swarm.soak import Limits
 
 BATCH = 100  # episodes between two lines of the record
 TWIN = "reach-evolved"  # the method that has a compiled twin
@@ -146,8 +146,8 @@ def _numba() -> bool:
 
 def fly_batch(first: int, count: int, seed: int, method: str, spec: str, safety: bool) -> dict[str, Any]:
     """Fly episodes `first` ... `first + count - 1` and check each."""
-    from phygail.swarm.adversary import is_split, soak_case
     from phygail.swarm.recipe import parse_world, with_world
+    from phygail.swarm.soak import is_split, soak_case
 
     options = parse_world(spec)
     fly = _twin() if method == TWIN and not spec and not safety and _numba() else _pilot(method, safety=safety)
@@ -173,8 +173,8 @@ def _twin() -> Callable[[Scenario], tuple[int, list[str]]]:
     """The compiled flight of reach-evolved in the plain world."""
     from phygail.methods.reach_evolved.compiled import trace_policy
     from phygail.methods.reach_evolved.export import load_gate_weights
-    from phygail.swarm.checker import faults
     from phygail.swarm.compiled import World
+    from phygail.swarm.soak import faults
     from phygail.weights import bundled
 
     vector, shape, belief, _ = load_gate_weights(bundled(TWIN).with_suffix(".safetensors"))
@@ -193,7 +193,7 @@ def _twin() -> Callable[[Scenario], tuple[int, list[str]]]:
 def _pilot(method: str, *, safety: bool) -> Callable[[Scenario], tuple[int, list[str]]]:
     """The method itself, in any world."""
     from phygail.methods.controller import fly_case
-    from phygail.swarm.checker import world_faults
+    from phygail.swarm.soak import world_faults
 
     def fly(scenario: Scenario) -> tuple[int, list[str]]:
         episode, _ = fly_case(scenario, method, safety=safety, record=True)
@@ -212,7 +212,7 @@ def _pilot(method: str, *, safety: bool) -> Callable[[Scenario], tuple[int, list
 
 def _limits(scenario: Scenario, *, safety: bool) -> Limits:
     """What a flight must keep in the scenario's world."""
-    from phygail.swarm.checker import Limits
+    from phygail.swarm.soak import Limits
 
     world, physics = scenario.world, scenario.physics
     corners = [(obstacle.corners, obstacle.radius_m) for obstacle in world.obstacles]

@@ -1,17 +1,16 @@
-"""`phygail train`."""
+"""`phygail train`, and what stands before and after it: `phygail experts` and `phygail export`."""
 
 from __future__ import annotations
 
 import importlib
 import inspect
-import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from phygail.cli.options import Count, Switch, command_line, require_one
+from phygail.cli.options import Count, Numbers, Switch, command_line, require_one
 from phygail.config import InputError, require_extra
 
 if TYPE_CHECKING:
@@ -97,11 +96,11 @@ class TrainPhygail:
     """Train the paper's policy: GAIL and MAPPO on the physics-gated graph network. Killed, it resumes bit for bit.
 
     For example:
-      phygail train phygail --experts experts/paper.h5 --profile cpu --out runs/paper
-      phygail train phygail --resume runs/paper
+      phygail train phygail --experts experts/paper.h5 --profile compact --out runs/compact
+      phygail train phygail --resume runs/compact
       phygail train phygail --experts experts/paper.h5 --out runs/no-gail --set w_il=0 --set epochs=200
-      phygail train phygail --experts experts/paper.h5 --start-from runs/paper --out runs/wide --set map_scale=5
-      phygail train phygail --curves runs/paper
+      phygail train phygail --experts experts/paper.h5 --start-from runs/compact --out runs/wide --set map_scale=5
+      phygail train phygail --curves runs/compact
     """
 
     experts: Database = None
@@ -216,8 +215,111 @@ class TrainReachEvolved:
             assert self.out is not None
             run = start_evolution(self.out, override(EvolveConfig(), settings), command_line())
         best = evolve(run, until=self.stop_after, workers=max(1, self.workers), tensorboard=self.tensorboard)
-        if math.isfinite(best):
-            note(f"best policy: {best:.3f} of its clone's steps, zero-shot; {run.folder / BEST}")
+        if best is not None:
+            note(f"best policy: {best.over_clone:.3f} of its clone's steps, zero-shot; {run.folder / BEST}")
         else:
             note(f"no policy was validated yet; go on with --resume {run.folder}")
+        return 0
+
+
+# --- experts ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Experts:
+    """Build the expert database: the fastest of several methods on each scenario. Run it again to resume.
+
+    For example:
+      phygail experts --out experts/paper.h5
+      phygail experts --out experts/quick.h5 --without cr-mgc,demd,gdr-ts --cases 10
+      phygail experts --out experts/all.h5 --pool all --workers 8
+    """
+
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE.h5")]
+    """The database; its summary (.md) and a histogram (.png) are written beside it."""
+    pool: Literal["paper", "decentralized", "all"] = "paper"
+    """Methods that may become the expert: the paper's baselines, those without global information, or all."""
+    without: Annotated[str | None, tyro.conf.arg(metavar="NAMES", help_behavior_hint="")] = None
+    """Members of the pool to leave out, e.g. slow planners: cr-mgc,demd,gdr-ts."""
+    uavs: Count = 20
+    """Swarm size."""
+    damage: Numbers = "0.05:0.9:0.05"
+    """Damage ratios (the last of a range included)."""
+    cases: Count = 110
+    """Scenarios per damage ratio; every tenth is held out for validation."""
+    seed: Count = 400_000
+    """Equal seeds give equal scenarios."""
+    range_scale: float = 1.0
+    """Radio ranges shorter by a log-uniform factor from 1 to this: 20 UAVs spread like survivors of a large swarm."""
+    workers: Count = 2
+    """Processes; the database does not depend on it."""
+
+    def run(self) -> int:
+        """Build and summarize."""
+        from phygail.cli.options import episodes_bar, note, stdout
+        from phygail.experiments.grid import parse_numbers
+        from phygail.files import write_text
+        from phygail.methods.phygail.experts.build import build_experts, check_output
+        from phygail.methods.phygail.experts.recipe import Recipe, choose_pool
+        from phygail.methods.phygail.experts.report import draw_expert_steps, expert_markdown, expert_tables, facts
+
+        check_output(self.out, self.workers)  # choosing the pool may take seconds
+        unwanted = [name.strip() for name in self.without.split(",")] if self.without else []
+        damage = parse_numbers(self.damage, "--damage")
+        recipe = Recipe(
+            self.pool, *choose_pool(self.pool, unwanted), self.uavs, damage, self.cases, self.seed, self.range_scale
+        )
+        with episodes_bar() as progress:
+            experts = build_experts(
+                recipe, self.out, workers=self.workers, progress=progress,
+                command=command_line(),
+            )  # fmt: skip
+        summary, picture = self.out.with_suffix(".md"), self.out.with_suffix(".png")
+        write_text(summary, expert_markdown(experts))
+        draw_expert_steps(experts, picture)
+        for table in expert_tables(experts):
+            stdout().print(table)
+        stdout().print(facts(experts), highlight=False)
+        note(f"{len(experts):,} demonstrations in {self.out}, summary in {summary}, histogram in {picture}")
+        return 0
+
+
+# --- export ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Export:
+    """Turn trained weights into one ONNX file that flies without torch.
+
+    For example:
+      phygail export runs/paper/best.safetensors --out policy.onnx
+      phygail export runs/reach-evolved/best.safetensors --out policy.onnx
+    """
+
+    weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.safetensors")]
+    """Weights of phygail or reach-evolved, with their JSON beside them."""
+    out: Annotated[Path, tyro.conf.arg(metavar="FILE.onnx")] = Path("policy.onnx")
+    """Where the policy goes; `--policy` of the other commands flies it."""
+
+    half: Switch = False
+    """Round the weights of a graph policy to half precision first; they are written beside the policy."""
+
+    def run(self) -> int:
+        """Export, check against torch, and say what was written."""
+        require_extra("exports", "learn", "torch", "onnxscript")
+        from phygail.cli.options import stdout
+        from phygail.methods.phygail import load_policy
+        from phygail.methods.phygail.export import export_weights, round_weights
+        from phygail.methods.reach_evolved import KIND, load_gates
+        from phygail.methods.reach_evolved.export import export_gates
+        from phygail.weights import weights_kind
+
+        gates = weights_kind(self.weights) == KIND
+        if self.half and gates:
+            raise InputError("--half rounds graph policies: leave it out for gates")
+        weights = round_weights(self.weights, self.out.with_suffix(".safetensors")) if self.half else self.weights
+        path = export_gates(weights, self.out) if gates else export_weights(weights, self.out)
+        card = load_gates(path.resolve()).card if gates else load_policy(path.resolve()).card
+        parameters = int(card["parameters"])
+        stdout().print(f"{path}: {parameters:,} parameters, {path.stat().st_size:,} bytes", highlight=False)
         return 0

@@ -305,9 +305,9 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
         """(height, width, 3) uint8 picture of the swarm right now; None without a render mode."""
         if self.render_mode is None:
             return None
-        from phygail.render.scene import draw_frame  # here, because learning needs no matplotlib
+        from phygail.render.scene import draw_image  # here, because learning needs no matplotlib
 
-        return draw_frame(self._running())
+        return draw_image(self._running())
 
     def _running(self) -> SwarmState:
         if self._state is None:

@@ -23,9 +23,8 @@ from phygail.experiments.engine import Engine
 from phygail.experiments.experiment import Named, is_drawn
 from phygail.experiments.folder import content_digest, digest
 from phygail.experiments.grid import CaseList, Cases
-from phygail.experiments.rows import COLUMNS, CURVE, TIMINGS, Key, Row, key_of, read_rows
+from phygail.experiments.rows import COLUMNS, CURVE, TIMEOUT, TIMINGS, Job, Key, Result, Row, Task, key_of, read_rows
 from phygail.experiments.runner import WEIGHTS, weights_digest
-from phygail.experiments.task import TIMEOUT, Job, Result, Task
 from phygail.files import read_text
 from phygail.methods import METHODS
 from phygail.methods.base import installed

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from phygail.config import Registry
 from phygail.experiments.experiment import WORLD_EXPERIMENTS, Experiment, Leg, Variant
-from phygail.registry import Registry
 from phygail.sensing.imperfect import Sensing
 
 SIZES = (20, 50, 100, 200, 500)

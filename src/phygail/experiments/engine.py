@@ -21,8 +21,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Generic, Protocol, TypeVar
 
 from phygail.config import ONE_THREAD, InputError, settle_worker
-from phygail.experiments.rows import LOST
-from phygail.experiments.task import TIMEOUT, Job, Result, Task, case_reader, fly_task, prepare
+from phygail.experiments.rows import LOST, TIMEOUT, Job, Result, Task, case_reader, fly_task, prepare
 
 MOST_LOSSES = 3  # workers that one episode may take down before it is entered as an error
 MOST_FALSE_STARTS = 3  # workers in a row that may die before they are ready

@@ -19,8 +19,22 @@ from phygail import __version__
 from phygail.config import CONTACT_M, InputError, Physics, physics_values
 from phygail.experiments.failures import Failures
 from phygail.experiments.grid import CaseList, Grid
-from phygail.experiments.rows import CURVE, FURTHER, LOST, Journal, Row, key_of, read_rows, save_rows
-from phygail.experiments.task import TIMEOUT, Case, Job, case_row, make_case, time_of
+from phygail.experiments.rows import (
+    CURVE,
+    FURTHER,
+    LOST,
+    TIMEOUT,
+    Case,
+    Job,
+    Journal,
+    Row,
+    case_row,
+    key_of,
+    make_case,
+    read_rows,
+    save_rows,
+    time_of,
+)
 from phygail.files import DRAFT, make_folder, read_json, write_text
 from phygail.sensing.imperfect import Sensing
 from phygail.swarm.failures import KINDS

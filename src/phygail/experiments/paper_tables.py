@@ -8,9 +8,10 @@ from typing import Any
 
 import polars as pl
 
-from phygail.config import InputError
+from phygail.config import InputError, Registry
 from phygail.experiments.catalog import LARGE
 from phygail.experiments.experiment import Variant
+from phygail.experiments.rows import TIMEOUT
 from phygail.experiments.statistics import (
     Evidence,
     budget_text,
@@ -31,8 +32,6 @@ from phygail.experiments.statistics import (
     with_variants,
     world_means,
 )
-from phygail.experiments.task import TIMEOUT
-from phygail.registry import Registry
 from phygail.render.tables import NOTHING, Column, cell_text, markdown_table, table_cells
 
 TABLES: Registry[Callable[[Evidence], str]] = Registry("table")

@@ -31,7 +31,7 @@ from typing import Any
 from phygail import __version__
 from phygail.config import InputError
 from phygail.experiments.engine import HANG_GRACE_S, TICK_S, WORKER_ENVIRONMENT, Pool, Ready, Refusal, Worker
-from phygail.experiments.task import Job, Result, Task, case_reader, fly_task, prepare
+from phygail.experiments.rows import Job, Result, Task, case_reader, fly_task, prepare
 
 ADDRESS = "RAY_ADDRESS"
 _LOCAL = "local"  # what Ray calls an instance of one's own

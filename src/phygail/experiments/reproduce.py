@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from phygail.config import InputError
+from phygail.config import InputError, Registry
 from phygail.experiments.catalog import EXPERIMENTS
 from phygail.experiments.experiment import SEED, Experiment, Leg, Scale, scaled
-from phygail.experiments.failure_report import draw_failures, failures, failures_by_size
 from phygail.experiments.figures import (
     draw_curves,
     draw_learning,
@@ -38,11 +37,11 @@ from phygail.experiments.propositions import (
 )
 from phygail.experiments.runner import Flying, fly_leg
 from phygail.experiments.statistics import NOTES, Evidence, load_evidence, read_notes
+from phygail.experiments.summary import draw_failures, failures, failures_by_size
 from phygail.experiments.trained import Budget, run_trained
 from phygail.files import make_folder, write_text
 from phygail.methods import METHODS
 from phygail.methods.base import load_methods, why_not
-from phygail.registry import Registry
 
 REPORT = "tables.md"
 

@@ -25,8 +25,7 @@ from phygail.experiments.engine import Engine, LocalEngine, RefusedError
 from phygail.experiments.experiment import Leg, draw_cases
 from phygail.experiments.folder import RunFolder, describe_sensing, digest, machine, make_judge, resolved_config
 from phygail.experiments.grid import Cases, as_cases
-from phygail.experiments.rows import ERROR, Key, Row, key_of, read_rows, rows_table
-from phygail.experiments.task import TIMEOUT, Job, Result, Task
+from phygail.experiments.rows import ERROR, TIMEOUT, Job, Key, Result, Row, Task, key_of, read_rows, rows_table
 from phygail.files import read_json, write_text
 from phygail.methods import METHODS
 from phygail.methods.base import check_policy, choose_methods, load_methods, sources_of, takes_policy

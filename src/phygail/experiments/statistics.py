@@ -24,8 +24,7 @@ from phygail import __version__
 from phygail.config import InputError
 from phygail.experiments.experiment import Experiment
 from phygail.experiments.grid import DRAWN_ID
-from phygail.experiments.rows import ERROR, read_rows, rows_table
-from phygail.experiments.task import TIMEOUT
+from phygail.experiments.rows import ERROR, TIMEOUT, read_rows, rows_table
 from phygail.files import make_folder, read_json, read_text
 
 NORMAL_95 = 1.959963984540054  # half width of a 95 % confidence interval in standard errors
@@ -334,7 +333,7 @@ def setting_count(rows: pl.DataFrame) -> int:
 
 
 def common_cases(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows of the scenarios that every method of the frame flew."""
+    """The rows of the scenarios that every method of the table flew."""
     methods = rows["method"].n_unique()
     return rows.filter(pl.col("method").n_unique().over("scenario") == methods)
 

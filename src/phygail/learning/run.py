@@ -26,14 +26,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from torch import Tensor, nn
 
 from phygail import __version__
-from phygail.config import InputError
+from phygail.config import InputError, Registry
 from phygail.files import make_folder, read_json, whole_file, write_text
 from phygail.learning.log import PANELS, Entry, Panel, RunLog, draw_curves, headline, live, read_log
 from phygail.learning.networks import one_thread, save_weights
 from phygail.methods.base import OLD_VERSION, Method
 from phygail.methods.controller import run_episode
 from phygail.methods.planning import PlanMethod, largest_move_m
-from phygail.registry import Registry
 from phygail.rng import generator
 from phygail.swarm.scenario import Scenario, draw_scenario
 
@@ -164,22 +163,25 @@ class Score:
     """How a policy does on validation scenarios; what a training does not measure is None.
 
     Attributes:
-        success: Share of scenarios it reconnects by itself: an episode saved by a fallback (`flag`) is none.
+        success: Share of scenarios that it reconnects by itself: an episode saved by a fallback (`flag`) is none.
         over_bound: Steps over lower bounds, both summed over all scenarios.
         mean_steps: A failure counts as the whole budget.
         mean_largest_move_m: Mean over scenarios of the largest displacement, of the plan if it plans, else as flown.
+        over_clone: Mean over swarm sizes of mean steps, over those of the clone that an evolution began with.
     """
 
-    success: float
+    success: float | None
     over_bound: float | None
     mean_steps: float
     mean_largest_move_m: float | None = None
+    over_clone: float | None = None
 
     def better_than(self, other: Score | None, by: str = "mean_steps") -> bool:
-        """Success first, then the attribute `by`, smaller is better."""
+        """Success first, if it was measured, then the attribute `by`; smaller is better."""
         if other is None:
             return True
-        return (-self.success, getattr(self, by)) < (-other.success, getattr(other, by))
+        mine, theirs = (-(score.success or 0.0) for score in (self, other))
+        return (mine, getattr(self, by)) < (theirs, getattr(other, by))
 
     def entry(self) -> dict[str, float]:
         """What was measured, for logs and configs."""
@@ -227,7 +229,7 @@ class Job:
     Attributes:
         name: Kind of the weights; what `phygail train` calls it. version: Of the architecture.
         updates: Learns while it is iterated over, `iterations` times.
-        pilot: A fresh method that flies with the given network, for validation.
+        flown_by: Makes a fresh method that flies with the given network, for validation.
         scenarios: Fixed validation scenarios, none of which is trained on.
         every: Iterations between validations; the last iteration is always validated.
         by: What decides between snapshots of equal success: "mean_steps" or "mean_largest_move_m".
@@ -238,7 +240,7 @@ class Job:
     version: int
     iterations: int
     updates: Iterable[Update]
-    pilot: Callable[[nn.Module], Method]
+    flown_by: Callable[[nn.Module], Method]
     scenarios: Sequence[Scenario]
     every: int
     by: str = "mean_steps"
@@ -264,7 +266,7 @@ def run(job: Job, out: Path, command: str = "") -> Score:
         for update in job.updates:
             entry: dict[str, Any] = {"iteration": update.iteration, **update.metrics}
             if due(update.iteration, job.every, job.iterations):
-                score = validate(lambda network=update.network: job.pilot(network), job.scenarios)  # type: ignore[misc]
+                score = validate(lambda network=update.network: job.flown_by(network), job.scenarios)  # type: ignore[misc]
                 point = {"iteration": update.iteration, **{key: round(x, 4) for key, x in score.entry().items()}}
                 config["validation"].append(point)
                 entry |= point

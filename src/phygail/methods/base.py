@@ -34,8 +34,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from phygail.config import EndedFromOutside, InputError
-from phygail.registry import Registry
+from phygail.config import EndedFromOutside, InputError, Registry
 from phygail.sensing.imperfect import own_estimate
 from phygail.sensing.radio import FLOOD, HELLO, Talk
 from phygail.sensing.views import GlobalView, LocalView, Scope, SubnetView, SubnetViews
@@ -130,7 +129,7 @@ def place_of(method: object) -> str:
 
 def line_in(file: str, trace: TracebackType | None) -> int | None:
     """The line of a file where an exception passed through it last."""
-    lines = [frame.lineno for frame in traceback.extract_tb(trace) if frame.filename == file]
+    lines = [entry.lineno for entry in traceback.extract_tb(trace) if entry.filename == file]
     return lines[-1] if lines else None
 
 

@@ -191,7 +191,7 @@ class SubnetPlan(SubnetMethod):
 
     Attributes:
         messages: Broadcasts that the rule needs, by METHODS 9.9.
-        plans: It plans ahead: where UAVs are lost in flight, it plans again (`methods.worlds`).
+        plans: It plans ahead: where UAVs are lost in flight, it plans again (`methods.controller`).
     """
 
     plans = True

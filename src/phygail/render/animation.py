@@ -1,6 +1,6 @@
 """Animations: several methods side by side on one clock, each panel stopping when its network is one again.
 
-Nothing is rebuilt per frame: the still parts are drawn once and kept as an image, on which only what moves is drawn. A
+Nothing is rebuilt per image: the still parts are drawn once and kept as an image, on which only what moves is drawn. A
 panel that has come to its end becomes part of that image.
 """
 
@@ -72,26 +72,26 @@ def animate_recovery(flights: Mapping[str, Episode], path: Path, *, fps: int = 1
         flights: Recorded episodes of one scenario by name of the method.
         path: .gif or .mp4; written whole or not at all.
         fps: Frames per second.
-        max_frames: Long flights show every k-th step so that there are no more frames than this.
+        max_frames: Long flights show every k-th step so that there are no more images than this.
     """
     if not 1 <= fps <= 50:
         raise InputError(f"fps {fps}: choose from 1 to 50")
     if max_frames < 2:
         raise InputError(f"max_frames {max_frames}: at least 2 are needed, the damage and the outcome")
     with checked_draft(path, ANIMATION_SUFFIXES) as draft:
-        steps = frame_steps(max((episode.steps for episode in flights.values()), default=0), max_frames)
+        steps = shown_steps(max((episode.steps for episode in flights.values()), default=0), max_frames)
         write = _write_gif if draft.suffix.lower() == ".gif" else _write_mp4
         write(flights, steps, draft, fps)
 
 
-def frame_steps(last: int, max_frames: int) -> list[int]:
+def shown_steps(last: int, max_frames: int) -> list[int]:
     """The steps to show: from 0 evenly to `last`, both included, at most `max_frames`."""
     stride = max(1, -(-last // (max_frames - 1)))
     return [*range(0, last, stride), last]
 
 
 class Stage:
-    """The figure of an animation; frames are taken in the order of time."""
+    """The figure of an animation; its images are taken in the order of time."""
 
     def __init__(self, flights: Mapping[str, Episode]) -> None:
         self.scene = make_scene(flights, PANEL_PX / DPI)
@@ -119,7 +119,7 @@ class Stage:
         """Width and height in pixels, both even."""
         return cast(tuple[int, int], self._canvas.get_width_height())
 
-    def frame(self, step: int) -> np.ndarray:
+    def image(self, step: int) -> np.ndarray:
         """(height, width, 3) uint8, the picture at `step`, which must not be before that of the last call."""
         self._canvas.restore_region(self._still)
         ending = [panel for panel in self._panels if panel.running and step >= panel.last]
@@ -212,10 +212,11 @@ class Panel:
             color=color, fontweight="bold",
         )  # fmt: skip
         width = self._scene.scenario.width_m
-        frame = Rectangle(tuple(self._scene.corner), width, width, fill=False, edgecolor=color, linewidth=2.2, zorder=6)
-        frame.set_animated(True)
-        self._axes.add_patch(frame)
-        self._axes.draw_artist(frame)
+        corner = tuple(self._scene.corner)
+        border = Rectangle(corner, width, width, fill=False, edgecolor=color, linewidth=2.2, zorder=6)
+        border.set_animated(True)
+        self._axes.add_patch(border)
+        self._axes.draw_artist(border)
 
 
 class Clock:
@@ -258,19 +259,19 @@ class Clock:
 def _write_gif(flights: Mapping[str, Episode], steps: list[int], draft: Path, fps: int) -> None:
     stage = Stage(flights)
     palette = _palette(stage.scene)
-    images = (Image.fromarray(stage.frame(step)).quantize(palette=palette, dither=Image.Dither.NONE) for step in steps)
+    images = (Image.fromarray(stage.image(step)).quantize(palette=palette, dither=Image.Dither.NONE) for step in steps)
     tick = 10 * max(2, round(100 / fps))  # GIF counts hundredths of a second
     durations = [tick] * len(steps)
     durations[0] = round(1000 * FIRST_HOLD_S)
     durations[-1] = round(1000 * LAST_HOLD_S)
-    # "optimize" leaves pixels that did not change out of a frame: a third of the size.
+    # "optimize" leaves pixels that did not change out of an image: a third of the size.
     next(images).save(
         draft, format="GIF", save_all=True, append_images=images, duration=durations, loop=0, optimize=True
     )
 
 
 def _palette(scene: Scene) -> Image.Image:
-    """One palette for all frames, so that nothing flickers: every color in use, in a few shades toward white."""
+    """One palette for all images, so that nothing flickers: every color in use, in a few shades toward white."""
     signs = [to_rgb(name) for name in (INK, SOFT, LOST, FAINT, SUCCESS, FAILURE, STAR, MAP)]
     colors = np.vstack([signs, np.unique(scene.colors, axis=0)])
     shades = np.concatenate([shade * colors + (1 - shade) for shade in GIF_SHADES] + [np.ones((1, 3))])
@@ -296,9 +297,9 @@ def _write_mp4(flights: Mapping[str, Episode], steps: list[int], draft: Path, fp
     writer.send(None)
     try:
         for k, step in enumerate(steps):
-            frame = stage.frame(step)
+            image = stage.image(step)
             hold = LAST_HOLD_S if k == len(steps) - 1 else FIRST_HOLD_S if k == 0 else 0.0
             for _ in range(max(1, round(hold * fps))):
-                writer.send(frame)
+                writer.send(image)
     finally:
         writer.close()

@@ -1,4 +1,4 @@
-"""The swarm seen from above: one map panel, a recovery before and after, one frame of a running episode."""
+"""The swarm seen from above: one map panel, a recovery before and after, one image of a running episode."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ TITLE_IN = 0.48  # above each panel
 FOOT_IN = 0.38  # note below the legend
 LEGEND_IN = 0.2  # each line of the legend
 
-FRAME_SIDE_IN, FRAME_TITLE_IN, FRAME_GAP_IN = 4.8, 0.48, 0.16  # map, room for its title, margin
-FRAME_DPI = 100
+IMAGE_SIDE_IN, IMAGE_TITLE_IN, IMAGE_GAP_IN = 4.8, 0.48, 0.16  # map, room for its title, margin
+IMAGE_DPI = 100
 
 
 @dataclass(frozen=True)
@@ -194,15 +194,15 @@ def outcome_words(episode: Episode) -> str:
 
 
 def prepare_panel(axes: Axes, scene: Scene) -> Line2D:
-    """An empty map: its frame, the damaged and the center (returned: animations draw it above what moves)."""
+    """An empty map: its border, the damaged and the center (returned: animations draw it above what moves)."""
     left, right, bottom, top = scene.view
     axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
     axes.axis("off")
     width = scene.scenario.width_m
-    frame = Rectangle(
+    border = Rectangle(
         (scene.corner[0], scene.corner[1]), width, width, facecolor=MAP, edgecolor=FAINT, linewidth=1.0, zorder=0
     )
-    axes.add_patch(frame)
+    axes.add_patch(border)
     add_obstacles(axes, scene.scenario)
     spots = scene.scenario.layout[scene.scenario.damaged]
     size = (0.72 * scene.dot_pt) ** 2
@@ -424,15 +424,15 @@ def recovery_figure(flights: Mapping[str, Episode]) -> Figure:
     return figure
 
 
-def draw_frame(state: SwarmState) -> np.ndarray:
+def draw_image(state: SwarmState) -> np.ndarray:
     """(height, width, 3) uint8, always of the same size: the map right now, UAVs in the color of their first subnet."""
     first = initial_state(state.scenario)
     flight = Episode(
         state.scenario, state.terminated, state.truncated, state.step, Meter(first).result(), 0.0, 0.0, (first, state)
     )
-    scene = make_scene({"": flight}, FRAME_SIDE_IN)  # the view holds the map, and grows when somebody flies out of it
-    figure = new_figure(FRAME_SIDE_IN + 2 * FRAME_GAP_IN, FRAME_SIDE_IN + FRAME_TITLE_IN + FRAME_GAP_IN, FRAME_DPI)
-    axes = add_panel(figure, FRAME_GAP_IN, FRAME_GAP_IN, FRAME_SIDE_IN, FRAME_SIDE_IN)
+    scene = make_scene({"": flight}, IMAGE_SIDE_IN)  # the view holds the map, and grows when somebody flies out of it
+    figure = new_figure(IMAGE_SIDE_IN + 2 * IMAGE_GAP_IN, IMAGE_SIDE_IN + IMAGE_TITLE_IN + IMAGE_GAP_IN, IMAGE_DPI)
+    axes = add_panel(figure, IMAGE_GAP_IN, IMAGE_GAP_IN, IMAGE_SIDE_IN, IMAGE_SIDE_IN)
     prepare_panel(axes, scene)
     add_links(axes, scene, state)
     add_dots(axes, scene, state)

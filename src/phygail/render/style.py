@@ -29,7 +29,7 @@ from phygail.files import whole_file
 
 INK = "#1F2933"  # text
 SOFT = "#66717D"  # second-rank text
-FAINT = "#DDE2E7"  # grids and map frames
+FAINT = "#DDE2E7"  # grids and borders of maps
 AXIS = "#B8C0C8"
 LOST = "#A9B1BA"  # the damaged
 MAP = "#FBFCFD"  # ground of a map

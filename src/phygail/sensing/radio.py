@@ -1,7 +1,7 @@
 """What knowing costs: the bytes and rounds that a UAV broadcasts in a step so that its method knows what it reads.
 
 The world hands every method its view for nothing. On vehicles the view must be told by radio. The count is ours, the
-same for all methods: a broadcast is heard by everybody in range, an id is 2 bytes, a number 4; frame headers,
+same for all methods: a broadcast is heard by everybody in range, an id is 2 bytes, a number 4; packet headers,
 collisions and repeats are left out. What is needed beyond one's neighbors travels in one of two ways.
 
 - *Passed on*: every member broadcasts every other member's record once. Bytes grow with the subnet, rounds with the

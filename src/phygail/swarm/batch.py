@@ -133,7 +133,7 @@ class BatchState:
 
     Attributes:
         scenarios: The B cases. cases: Their constants, stacked.
-        positions: (B, n, 2) m, world frame; row r of world b is UAV scenarios[b].alive[r].
+        positions: (B, n, 2) m, world coordinates; row r of world b is UAV scenarios[b].alive[r].
         velocities: (B, n, 2) m/s, executed in the step before.
         steps: (B,) int, executed moves.
     """

@@ -43,7 +43,7 @@ def filter_velocities(positions: np.ndarray, velocities: np.ndarray, physics: Ph
     """The velocities nearest to `velocities` that keep every UAV in its buffered Voronoi cell (eq. 5).
 
     Args:
-        positions: (n, 2) m, world frame.
+        positions: (n, 2) m, world coordinates.
         velocities: (n, 2) m/s, commands inside the speed disc.
         physics: Vehicle.
 
@@ -110,7 +110,7 @@ class HalfPlanes:
 
     Attributes:
         owner: (m,) int, the cell that each belongs to.
-        normal: (m, 2) unit vectors, world frame.
+        normal: (m, 2) unit vectors, world coordinates.
         limit: (m,) m/s, not negative.
     """
 

@@ -49,7 +49,7 @@ class Scenario:
 
     Attributes:
         id: Unique name.
-        layout: (N, 2) m, world frame, positions before the damage: the roster that every UAV carries.
+        layout: (N, 2) m, world coordinates, positions before the damage: the roster that every UAV carries.
         damaged: (k,) int, sorted indices of the damaged.
         width_m: Side of the square map; of the bounding box where no map was given.
         center: (2,) m, the reference point shared before the damage.

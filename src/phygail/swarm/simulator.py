@@ -29,7 +29,7 @@ class SwarmState:
 
     Attributes:
         scenario: The case being flown.
-        positions: (n, 2) m, world frame; row r is UAV members[r].
+        positions: (n, 2) m, world coordinates; row r is UAV members[r].
         velocities: (n, 2) m/s, executed in the step before (zero at t = 0).
         step: Number of executed moves t.
         flight: What only worlds beyond the paper's have; None in the plain world.

@@ -24,9 +24,10 @@ import numpy as np
 from phygail.config import InputError
 from phygail.files import write_text
 from phygail.methods import METHODS
+from phygail.methods.phygail import GRID
 from phygail.methods.phygail import KIND as ACTOR
 from phygail.methods.phygail import VERSION as ACTOR_VERSION
-from phygail.methods.reach_evolved.gates import KIND, VERSION
+from phygail.methods.reach_evolved import KIND, VERSION
 from phygail.swarm.layout import find_layout
 from phygail.weights import bundled, read_weights
 
@@ -91,6 +92,7 @@ def policy_data(weights: dict[str, np.ndarray], config: dict[str, Any]) -> dict[
         "note": METHODS.get(POLICY).summary if POLICY in METHODS else "",
         "graph": config["graph"],
         "command": config.get("training", config).get("command", "tanh"),
+        "grid": GRID,
         "layers": encoder["layers"],
         "tensors": [[name, list(tensor.shape)] for name, tensor in halves.items()],
         "numbers": _letters(np.concatenate([tensor.ravel() for tensor in halves.values()])),

@@ -25,22 +25,22 @@ def drawn(uavs: int, ratio: float, case: int = 0) -> Scenario:
 
 
 def flown(scenario: Scenario, *, safety: bool = False, effort: float = QUICK):
-    pilot = Convex(effort=effort)
-    return run_episode(scenario, pilot, safety=safety), pilot
+    method = Convex(effort=effort)
+    return run_episode(scenario, method, safety=safety), method
 
 
 @pytest.mark.parametrize(("distance_m", "steps"), [(121.0, 1), (199.0, 40), (200.0, 40), (200.1, 41)])
 def test_two_uavs_fly_exactly_the_bound(distance_m, steps):
     """Also where the gap is a whole number of steps: the margin of 1 mm must not cost one."""
-    episode, pilot = flown(make_scenario("pair", np.array([[0.0, 0.0], [0.0, distance_m]])))
-    assert (episode.steps, pilot.planned_steps, pilot.bound_steps) == (steps, steps, steps)
-    assert pilot.ratio == 1.0
-    assert pilot.flag == ""
+    episode, method = flown(make_scenario("pair", np.array([[0.0, 0.0], [0.0, distance_m]])))
+    assert (episode.steps, method.planned_steps, method.bound_steps) == (steps, steps, steps)
+    assert method.ratio == 1.0
+    assert method.flag == ""
 
 
 def test_three_on_a_line_need_the_ends_to_close_both_gaps():
-    episode, pilot = flown(make_scenario("line", np.array([[0.0, 0.0], [200.0, 0.0], [400.0, 0.0]])))
-    assert (episode.steps, pilot.planned_steps, pilot.bound_steps) == (80, 80, 40)
+    episode, method = flown(make_scenario("line", np.array([[0.0, 0.0], [200.0, 0.0], [400.0, 0.0]])))
+    assert (episode.steps, method.planned_steps, method.bound_steps) == (80, 80, 40)
 
 
 @pytest.mark.parametrize(("uavs", "ratio"), [(20, 0.5), (50, 0.8), (100, 0.9), (200, 0.6)])
@@ -56,11 +56,11 @@ def test_plan_is_connected_and_reachable_in_its_time(uavs, ratio):
 @pytest.mark.parametrize("case", range(4))
 @pytest.mark.parametrize(("uavs", "ratio"), [(50, 0.5), (100, 0.75), (200, 0.9)])
 def test_flight_never_takes_longer_than_planned_nor_less_than_the_bound(uavs, ratio, case):
-    episode, pilot = flown(drawn(uavs, ratio, case))
+    episode, method = flown(drawn(uavs, ratio, case))
     assert episode.terminated
-    assert pilot.bound_steps <= episode.steps <= pilot.planned_steps
+    assert method.bound_steps <= episode.steps <= method.planned_steps
     assert episode.metrics.max_speed_mps <= 10.0 + 1e-9
-    assert pilot.flag == ""
+    assert method.flag == ""
 
 
 def test_light_damage_is_reconnected_in_the_time_of_the_bound():
@@ -81,22 +81,22 @@ def test_search_beats_the_bare_tree_at_heavy_damage():
 @pytest.mark.parametrize("case", range(3))
 @pytest.mark.parametrize(("uavs", "ratio"), [(20, 0.75), (50, 0.75), (100, 0.5), (200, 0.9)])
 def test_reconnects_under_the_safety_filter_without_contacts(uavs, ratio, case):
-    episode, pilot = flown(drawn(uavs, ratio, case), safety=True)
+    episode, method = flown(drawn(uavs, ratio, case), safety=True)
     assert episode.terminated
-    assert episode.steps >= pilot.bound_steps
+    assert episode.steps >= method.bound_steps
     assert episode.metrics.contact_events_per_uav == 0.0
 
 
 def test_flights_without_progress_gather_at_last():
     """A plan that has closed no gap when its time is over gives way to gathering in the middle."""
     scenario = make_scenario("pair", np.array([[0.0, 0.0], [200.0, 0.0]]), budget_steps=400)
-    pilot = Convex(effort=QUICK)
-    command = controller(pilot, scenario)
+    method = Convex(effort=QUICK)
+    command = controller(method, scenario)
     state = initial_state(scenario)
     for _ in range(60):
         command(state)
         state = step(state, np.zeros((2, 2)))
-    assert pilot.flag == "fallback:gather"
+    assert method.flag == "fallback:gather"
     while not (state.terminated or state.truncated):
         state = step(state, command(state))
     assert state.terminated
@@ -105,16 +105,16 @@ def test_flights_without_progress_gather_at_last():
 def test_late_flight_is_planned_again_from_where_everybody_is():
     """Held in place half way for 30 steps, the pair makes a second plan and flies it."""
     scenario = make_scenario("pair", np.array([[0.0, 0.0], [200.0, 0.0]]), budget_steps=400)
-    pilot = Convex(effort=QUICK)
-    command, state = controller(pilot, scenario), initial_state(scenario)
+    method = Convex(effort=QUICK)
+    command, state = controller(method, scenario), initial_state(scenario)
     while not (state.terminated or state.truncated):
         held = 20 <= state.step < 50
         wanted = command(state)
         state = step(state, np.zeros((2, 2)) if held else wanted)
     assert state.terminated
     assert state.step == 50 + 20  # 20 steps were flown, 20 are left
-    assert pilot.flag == ""
-    assert pilot.planned_steps == 40
+    assert method.flag == ""
+    assert method.planned_steps == 40
 
 
 @pytest.mark.parametrize(
@@ -129,17 +129,17 @@ def test_late_flight_is_planned_again_from_where_everybody_is():
     ids=["line", "almost coincident", "square", "at the edge of range", "far from the origin"],
 )
 def test_degenerate_swarms_reconnect(layout):
-    episode, pilot = flown(make_scenario("odd", np.array(layout, dtype=float), budget_steps=100_000))
+    episode, method = flown(make_scenario("odd", np.array(layout, dtype=float), budget_steps=100_000))
     assert episode.terminated
-    assert pilot.bound_steps <= episode.steps <= pilot.planned_steps
+    assert method.bound_steps <= episode.steps <= method.planned_steps
 
 
 def test_pair_far_apart_reconnects_in_the_time_of_the_bound():
     fast = Physics(speed_mps=1000.0)
     scenario = make_scenario("far", np.array([[0.0, 0.0], [0.0, 1e5]]), physics=fast)
-    episode, pilot = flown(scenario)
+    episode, method = flown(scenario)
     assert episode.terminated
-    assert episode.steps == pilot.planned_steps == pilot.bound_steps == 500
+    assert episode.steps == method.planned_steps == method.bound_steps == 500
     assert plan_flight(scenario.spots, Physics()).steps == 49_940
 
 
@@ -152,17 +152,17 @@ def test_coincident_uavs_get_a_plan():
 def test_connected_swarm_stays():
     flight = plan_flight(np.array([[0.0, 0.0], [100.0, 0.0]]), Physics())
     assert (flight.steps, flight.bound_steps) == (0, 0)
-    episode, pilot = flown(make_scenario("one", np.array([[0.0, 0.0], [100.0, 0.0]])))
-    assert (episode.steps, pilot.ratio) == (0, 1.0)
+    episode, method = flown(make_scenario("one", np.array([[0.0, 0.0], [100.0, 0.0]])))
+    assert (episode.steps, method.ratio) == (0, 1.0)
 
 
 def test_radio_and_vehicle_of_the_user_are_respected():
     physics = Physics(range_m=50.0, speed_mps=4.0, step_s=0.5)
     scenario = make_scenario("own", np.array([[0.0, 0.0], [151.0, 0.0], [151.0, 90.0]]), physics=physics)
-    episode, pilot = flown(scenario)
-    assert pilot.bound_steps == bound_steps(scenario.spots, physics) == 26
+    episode, method = flown(scenario)
+    assert method.bound_steps == bound_steps(scenario.spots, physics) == 26
     assert episode.terminated
-    assert episode.steps <= pilot.planned_steps
+    assert episode.steps <= method.planned_steps
     assert episode.metrics.max_speed_mps <= 4.0 + 1e-9
 
 
@@ -190,10 +190,10 @@ def test_solver_failure_is_flagged_and_still_reconnects(monkeypatch):
         cone, "_solve", lambda cost, matrix, right, cones, accuracy: (np.full(len(cost), 9.0), np.zeros(len(right)))
     )
     layout = np.array([[0.0, 0.0], [200.0, 0.0], [420.0, 50.0], [100.0, 300.0]])
-    episode, pilot = flown(make_scenario("broken", layout))
+    episode, method = flown(make_scenario("broken", layout))
     assert episode.terminated
-    assert pilot.flag == "fallback:contraction"
-    assert episode.steps <= pilot.planned_steps
+    assert method.flag == "fallback:contraction"
+    assert episode.steps <= method.planned_steps
 
 
 def test_negative_effort_is_refused():
@@ -209,8 +209,8 @@ swarms = st.lists(
 @settings(max_examples=25, deadline=None)
 @given(swarms, st.booleans())
 def test_any_small_swarm_reconnects_and_never_below_the_bound(layout, safety):
-    episode, pilot = flown(make_scenario("any", layout, budget_steps=3000), safety=safety)
+    episode, method = flown(make_scenario("any", layout, budget_steps=3000), safety=safety)
     assert episode.terminated
-    assert episode.steps >= pilot.bound_steps == bound_steps(layout, Physics())
+    assert episode.steps >= method.bound_steps == bound_steps(layout, Physics())
     if not safety:
-        assert episode.steps <= pilot.planned_steps
+        assert episode.steps <= method.planned_steps

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phygail.methods.gcn_planners.demd import demd_case
+from phygail.methods.gcn_planners import demd_case
 from phygail.methods.gcn_planners.network import ConvolutionStack
 from phygail.methods.gcn_planners.search import (
     DEMD_PROFILES,

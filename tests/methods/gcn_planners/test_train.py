@@ -8,7 +8,7 @@ import torch
 
 from phygail.learning.networks import load_state, load_weights
 from phygail.learning.run import run
-from phygail.methods.gcn_planners import cr_mgc, train
+from phygail.methods.gcn_planners import CR_MGC, VERSION, train
 from phygail.methods.gcn_planners.network import ConvolutionStack
 from phygail.methods.gcn_planners.search import PROFILES, search_cr_mgc, squashed_targets
 from phygail.methods.gcn_planners.train import MetaConfig, draw_swarms, meta_step
@@ -81,7 +81,7 @@ def test_a_training_leaves_weights_config_and_log_and_is_the_same_twice(job, tmp
 
 def test_kept_weights_are_those_of_the_best_validation(tmp_path):
     best = run(train.cr_mgc_job(TINY), tmp_path / "w.safetensors")
-    _, config = load_weights(tmp_path / "w.safetensors", cr_mgc.KIND, cr_mgc.VERSION)
+    _, config = load_weights(tmp_path / "w.safetensors", CR_MGC, VERSION)
     ranked = min(config["validation"], key=lambda point: (-point["success"], point["mean_largest_move_m"]))
     assert config["iteration"] == ranked["iteration"]
     assert best.mean_largest_move_m == pytest.approx(ranked["mean_largest_move_m"], abs=1e-4)
@@ -97,7 +97,7 @@ def test_meta_learned_weights_reach_the_final_cost_of_random_ones_in_half_the_it
         task = train.plan_task(draw_scenario(100, ratio, generator(200_100 + k, "mg5")), normalized=True)
         plain = search_cr_mgc(ConvolutionStack(256, torch.Generator().manual_seed(k)), task, PROFILES["fast"])
         network = ConvolutionStack(256)
-        load_state(network, bundled("cr-mgc"), cr_mgc.KIND, cr_mgc.VERSION)
+        load_state(network, bundled("cr-mgc"), CR_MGC, VERSION)
         start = squashed_targets(network, task)
         assert torch.isfinite(start).all()
         meta = np.array(search_cr_mgc(network, task, PROFILES["fast"]).costs_m)

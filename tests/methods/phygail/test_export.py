@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from phygail.config import InputError
-from phygail.learning.networks import save_weights, seeded
-from phygail.methods.phygail import Policy, export, load_policy
+from phygail.learning.networks import load_weights, save_weights, seeded
+from phygail.methods.phygail import GRID, KIND, VERSION, Policy, export, load_policy
 from phygail.methods.phygail.export import export_actor, export_weights
 from phygail.methods.phygail.graph import GRAPHS, PAPER, perceive
 from phygail.methods.phygail.heads import Actor
@@ -16,6 +16,7 @@ from phygail.methods.phygail.network import EncoderSpec, to_tensors
 from phygail.sensing.views import Observer, Scope
 from phygail.swarm.scenario import draw_scenario, make_scenario
 from phygail.swarm.simulator import initial_state
+from phygail.weights import bundled
 
 
 def lively_actor(seed=0, spec=EncoderSpec()):  # noqa: B008 (frozen)
@@ -67,6 +68,35 @@ def test_without_a_center_a_lone_uav_has_no_edge_at_all(tmp_path):
     assert len(graph.types) == 2
     assert worst(actor, path, graph) < 1e-5
     assert load_policy(path).graph_spec == spec
+
+
+def test_a_compact_network_flies_in_double_precision_on_a_grid_of_commands(tmp_path):
+    with seeded(3):
+        actor = Actor(EncoderSpec(layers=1, width=6, compact=True), command="disc")
+        torch.nn.init.orthogonal_(actor.mean[-1].weight, 1.0)
+    policy = load_policy(export_actor(actor, PAPER, tmp_path / "compact.onnx"))
+    assert policy.dtype is np.float64
+    assert worst(actor, tmp_path / "compact.onnx", graph_of(draw_scenario(50, 0.5, np.random.default_rng(4)))) < 1e-5
+    assert next(actor.parameters()).dtype is torch.float32  # the caller's actor stays as it was
+
+
+def test_the_policy_of_the_package_is_its_weights_in_double_precision():
+    tensors, config = load_weights(bundled("phygail"), KIND, VERSION)
+    actor = Actor(EncoderSpec(**config["encoder"]), command=config["training"]["command"]).double()
+    actor.load_state_dict(tensors)
+    policy = load_policy(bundled("phygail").with_suffix(".onnx"))
+    scenario = draw_scenario(200, 0.5, np.random.default_rng(1))
+    view = Observer(scenario).observe(initial_state(scenario), Scope.SUBNET)
+    graph = perceive(view, policy.graph_spec, policy.dtype)
+    with torch.inference_mode():
+        exact = actor.mean_action(to_tensors(graph)).numpy()
+    assert np.abs(exact).max() > 0.5
+    assert (GRID * policy.actions(graph) == np.round(GRID * exact)).all()
+
+
+def test_the_papers_network_goes_on_flying_in_single_precision(exported):
+    assert load_policy(exported[1]).dtype is np.float32
+    assert load_policy(bundled("phygail-taught").with_suffix(".onnx")).dtype is np.float32
 
 
 def test_the_file_says_what_it_is(exported):

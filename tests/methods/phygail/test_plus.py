@@ -51,7 +51,7 @@ def sorted_edges(edge, mask):
 
 
 def assert_same(one, other, rows=None, mirror=False):
-    """Two graphs say the same about every receiver; `rows` are the receivers of the second in the order of the first."""
+    """Two graphs say the same about every receiver; `rows` are those of the second in the order of the first."""
     rows = np.arange(one.receivers) if rows is None else rows
     sign = np.ones(NODE_NUMBERS), np.ones(EDGE_NUMBERS)
     if mirror:

@@ -6,6 +6,7 @@ import torch
 
 from phygail.config import InputError
 from phygail.learning.run import override
+from phygail.learning.worlds import zero_shot
 from phygail.methods.phygail import PLUS_KIND, PhygailPlus
 from phygail.methods.phygail.config import PROFILES
 from phygail.methods.phygail.export import export_weights
@@ -14,7 +15,6 @@ from phygail.methods.phygail.learner import STATE, fly_all, make_learner, save_p
 from phygail.methods.phygail.network import to_tensors
 from phygail.methods.phygail.plus import belief_spec, link_weights, observe_plus, turned_back
 from phygail.methods.phygail.plus_batch import PlusObservation
-from phygail.methods.phygail.pool import zero_shot
 from phygail.methods.phygail.train import resume_run, start_run, train
 from phygail.methods.steering import MARGIN, keep_links
 from phygail.sensing.beliefs import Beliefs

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from phygail.methods.controller import run_episode
+from phygail.methods.reach_evolved import GateShape, evaluate_anchors, evaluate_edges
 from phygail.methods.reach_evolved import lessons as module
-from phygail.methods.reach_evolved.gates import GateShape, evaluate_anchors, evaluate_edges
 from phygail.methods.reach_evolved.lessons import clone_reach, watch_reach
 from phygail.swarm.scenario import draw_scenario
 

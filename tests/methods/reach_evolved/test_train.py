@@ -16,12 +16,12 @@ pytest.importorskip("numba")
 from phygail.cli.main import main
 from phygail.config import InputError
 from phygail.learning.log import read_log
-from phygail.learning.run import BEST, LATEST
+from phygail.learning.run import BEST, LATEST, Score
+from phygail.learning.worlds import draw_worlds
 from phygail.methods.base import make_method
 from phygail.methods.controller import run_episode
 from phygail.methods.reach_evolved.compiled import fly_policy
 from phygail.methods.reach_evolved.export import export_gates, load_gate_weights
-from phygail.methods.reach_evolved.lessons import draw_worlds
 from phygail.methods.reach_evolved.train import (
     CLONE,
     VALIDATION_SEED,
@@ -102,6 +102,7 @@ def test_best_is_the_validated_policy_with_the_fewest_steps_over_the_clone(finis
     config = load_gate_weights(finished / BEST)[3]
     scores = [entry["validation"]["over_clone"] for entry in read_log(finished) if "validation" in entry]
     assert config["validation"]["over_clone"] == min(scores)
+    assert resume_evolution(finished).best == Score(None, None, **config["validation"])
     assert config["training"]["seed"] == TINY.seed
     assert config["command"] == "phygail train reach-evolved --out whole"
 

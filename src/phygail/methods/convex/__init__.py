@@ -87,7 +87,7 @@ def _plan_canonical(points: np.ndarray, physics: Physics, bound: int, effort: fl
 
 
 def _canonical(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The swarm in an order and a frame that depend on its shape only.
+    """The swarm in an order and in coordinates that depend on its shape only.
 
     Turning, mirroring, shifting or renumbering a swarm then does the same to its plan (METHODS G2-G4), although the
     tree search breaks ties by index and chooses at random.

@@ -292,7 +292,7 @@ def job(config: CrMaConfig = SETTINGS) -> Job:
         version=VERSION,
         iterations=config.episodes,
         updates=learn(config),
-        pilot=lambda network: CrMa(actor=Explorer(network, 0.0, rng)),
+        flown_by=lambda network: CrMa(actor=Explorer(network, 0.0, rng)),
         scenarios=[*small, *large],
         every=config.evaluate_every,
         config={**asdict(config), "validation_seed": TRAINING_SEED},

@@ -53,7 +53,7 @@ def gap(targets: Tensor, range_m: float) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class PlanCase:
-    """One case in the frame of the map's center, float32.
+    """One case in coordinates from the map's center, float32.
 
     Attributes:
         inputs: (n, 2), what the network reads. positions: (n, 2) m, of the alive.
@@ -74,7 +74,7 @@ class Found:
     """The best connected iterate and the course of the search.
 
     Attributes:
-        targets: (n, 2) m, frame of the case; None if no iterate was connected.
+        targets: (n, 2) m, in coordinates of the case; None if no iterate was connected.
         cost_m: Its J.
         costs_m: J of every iterate.
         split: Number of disconnected iterates so far. split_run: Those in a row.
@@ -138,7 +138,7 @@ LEAST_GAIN_M = 0.1  # an improvement of J smaller than this is none
 
 
 def squashed_targets(network: ConvolutionStack, case: PlanCase) -> Tensor:
-    """Q = (W/2) tanh(X_8), (n, 2) m in the frame of the map's center: inside the map by construction."""
+    """Q = (W/2) tanh(X_8), (n, 2) m from the map's center: inside the map by construction."""
     return squash(network(case.inputs, case.operator), case)
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from phygail.learning.run import TRAINING_SEED, Job, Update, validation_scenarios
-from phygail.methods.gcn_planners import cr_mgc, demd
+from phygail.methods.gcn_planners import CR_MGC, DEMD, VERSION, CrMgc, Demd, demd_case, plan_case
 from phygail.methods.gcn_planners.network import ConvolutionStack
 from phygail.methods.gcn_planners.search import (
     DEMD_PROFILES,
@@ -157,7 +157,7 @@ def clipped_gradient(network: nn.Module, loss: Tensor, norm: float) -> tuple[flo
 def cr_mgc_job(config: MetaConfig = SETTINGS) -> Job:
     """The training as a job for `learning.run.run`; snapshots compete after a few online iterations."""
     profile = PROFILES[config.profile]
-    tasks = [plan_task(scenario, normalized=profile.normalized) for scenario in draw_swarms(config, cr_mgc.KIND)]
+    tasks = [plan_task(scenario, normalized=profile.normalized) for scenario in draw_swarms(config, CR_MGC)]
 
     def draw(rng: np.random.Generator) -> PlanCase:
         task, matrix = tasks[rng.integers(len(tasks))], D4[rng.integers(len(D4))]
@@ -167,13 +167,11 @@ def cr_mgc_job(config: MetaConfig = SETTINGS) -> Job:
         return descent_loss(squashed_targets(network, task), task, smooth=profile.smooth, guard=True) / task.half_m
 
     return Job(
-        name=cr_mgc.KIND,
-        version=cr_mgc.VERSION,
+        name=CR_MGC,
+        version=VERSION,
         iterations=config.iterations,
-        updates=meta_learn(config, profile.width, draw, loss, f"{cr_mgc.KIND} {config.profile}"),
-        pilot=lambda network: cr_mgc.CrMgc(
-            profile=config.profile, weights=network.state_dict(), iterations=config.online
-        ),
+        updates=meta_learn(config, profile.width, draw, loss, f"{CR_MGC} {config.profile}"),
+        flown_by=lambda network: CrMgc(profile=config.profile, weights=network.state_dict(), iterations=config.online),
         scenarios=validation_scenarios(config.seed, config.sizes, VALIDATION_DAMAGE, VALIDATION_CASES),
         every=config.validate_every,
         by="mean_largest_move_m",
@@ -185,7 +183,7 @@ def plan_task(scenario: Scenario, *, normalized: bool) -> PlanCase:
     """A scenario as the planner sees it."""
     mission = Observer(scenario).mission
     operator = contraction(scenario.spots, mission.physics.range_m).operator
-    return cr_mgc.plan_case(scenario.spots, operator, mission, normalized=normalized)
+    return plan_case(scenario.spots, operator, mission, normalized=normalized)
 
 
 def turned_plan(task: PlanCase, matrix: np.ndarray, *, normalized: bool) -> PlanCase:
@@ -197,17 +195,17 @@ def turned_plan(task: PlanCase, matrix: np.ndarray, *, normalized: bool) -> Plan
 
 def demd_job(config: MetaConfig = SETTINGS) -> Job:
     """The training as a job for `learning.run.run`; snapshots compete after a few online iterations."""
-    tasks = [hop_task(scenario) for scenario in draw_swarms(config, demd.KIND)]
+    tasks = [hop_task(scenario) for scenario in draw_swarms(config, DEMD)]
 
     def draw(rng: np.random.Generator) -> DemdCase:
         return turned_hops(tasks[rng.integers(len(tasks))], D4[rng.integers(len(D4))])
 
     return Job(
-        name=demd.KIND,
-        version=demd.VERSION,
+        name=DEMD,
+        version=VERSION,
         iterations=config.iterations,
-        updates=meta_learn(config, DEMD_PROFILES["guarded"].width, draw, pretraining_loss, demd.KIND),
-        pilot=lambda network: demd.Demd(profile="guarded", weights=network.state_dict(), iterations=config.online),
+        updates=meta_learn(config, DEMD_PROFILES["guarded"].width, draw, pretraining_loss, DEMD),
+        flown_by=lambda network: Demd(profile="guarded", weights=network.state_dict(), iterations=config.online),
         scenarios=validation_scenarios(config.seed, config.sizes, VALIDATION_DAMAGE, VALIDATION_CASES),
         every=config.validate_every,
         by="mean_largest_move_m",
@@ -226,7 +224,7 @@ def hop_task(scenario: Scenario) -> DemdCase:
     """A scenario as the planner sees it."""
     view = Observer(scenario).observe(initial_state(scenario), Scope.GLOBAL)
     assert isinstance(view, GlobalView)
-    return demd.demd_case(view, canonical_order(view.positions), centered=True)
+    return demd_case(view, canonical_order(view.positions), centered=True)
 
 
 def turned_hops(task: DemdCase, matrix: np.ndarray) -> DemdCase:

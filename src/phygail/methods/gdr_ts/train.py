@@ -83,7 +83,7 @@ def job(config: GdrTsConfig = SETTINGS) -> Job:
         iterations=config.updates,
         updates=learn(config),
         # The same draws in every scenario, as when the bundled weights were chosen.
-        pilot=lambda network: GdrTs(np.random.default_rng(0), weights=network.state_dict(), updates=config.online),
+        flown_by=lambda network: GdrTs(np.random.default_rng(0), weights=network.state_dict(), updates=config.online),
         scenarios=validation_scenarios(TRAINING_SEED, config.sizes, VALIDATION_DAMAGE, VALIDATION_CASES, KIND),
         every=config.evaluate_every,
         by="mean_largest_move_m",

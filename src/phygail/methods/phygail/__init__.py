@@ -38,10 +38,11 @@ from phygail.methods.phygail.graph import Graph, GraphSpec, perceive
 from phygail.methods.phygail.plus import belief_spec, link_weights, observe_plus, turned_back
 from phygail.methods.sidr import AGGREGATED, aggregate
 from phygail.methods.steering import MARGIN, keep_links
-from phygail.sensing.beliefs import Beliefs, DelayedBeliefs, RebasedBeliefs
+from phygail.sensing.beliefs import Beliefs, DelayedBeliefs
 from phygail.sensing.imperfect import decide_delayed
 from phygail.sensing.radio import NUMBER_BYTES, RECORD_BYTES, network_talk
 from phygail.sensing.views import SubnetView, SubnetViews
+from phygail.sensing.worlds import RebasedBeliefs
 from phygail.swarm.simulator import project_speed
 from phygail.weights import OnnxPolicy, bundled, read_policy
 
@@ -49,21 +50,24 @@ INPUTS = ("features", "types", "receiver", "sender", "place")
 OUTPUT = "action"
 KIND, PLUS_KIND = "phygail-actor", "phygail-plus-actor"  # of weight and policy files
 VERSION = 1  # of observation and network; files of another version are refused
+GRID = 2**16  # commands of a compact network are whole multiples of v_max / GRID, 0.15 mm/s: rounding leaves no trace
 
 
 class Policy(OnnxPolicy):
     """A policy whose card holds kind, version, graph, observation, encoder, parameters, training.
 
     Attributes:
-        graph_spec: The graph that it reads.
+        graph_spec: The graph that it reads. dtype: In which precision.
         talk: What its rounds of messages broadcast.
     """
 
-    kind, version, inputs, outputs = KIND, VERSION, INPUTS, (OUTPUT,)
+    kind, version, outputs = KIND, VERSION, (OUTPUT,)
+    inputs: ClassVar[tuple[str, ...]] = INPUTS
     remedy = "name a file written by `phygail export` of this version"
 
     def __init__(self, content: bytes, name: str = "policy") -> None:
         super().__init__(content, name)
+        self.dtype = self.input_type(INPUTS[0])
         try:
             self.graph_spec = GraphSpec(**json.loads(self.card["graph"]))
             encoder = json.loads(self.card["encoder"])
@@ -72,13 +76,13 @@ class Policy(OnnxPolicy):
             raise InputError(f"the policy {name} does not say which graph it reads: {self.remedy}") from None
 
     def __deepcopy__(self, memo: object) -> Policy:
-        """Itself: nothing in it changes, so copies of a pilot share it."""
+        """Itself: nothing in it changes, so copies of a method share it."""
         return self
 
     def actions(self, graph: Graph) -> np.ndarray:
         """(n, 2) commands of the receivers over v_max, before the projection onto the speed disc."""
-        edges = graph.edges
-        return self.answer(graph.features, graph.types, edges.receiver, edges.sender, edges.place)[0]
+        edges, features = graph.edges, graph.features.astype(self.dtype, copy=False)
+        return self.answer(features, graph.types, edges.receiver, edges.sender, edges.place)[0]
 
 
 @functools.lru_cache(maxsize=8)
@@ -119,7 +123,7 @@ class PolicyMethod(SubnetMethod):
         """(n, 2) m/s of all alive: v_i = pi(O_i) (eq. 7)."""
         speed = view.mission.physics.speed_mps
         # Where news is delayed, the rows are followed by their twins, whose decisions nobody flies.
-        actions = self.policy.actions(perceive(view, self.policy.graph_spec))[: len(view.members)]
+        actions = self.policy.actions(perceive(view, self.policy.graph_spec, self.policy.dtype))[: len(view.members)]
         return project_speed(speed * actions.astype(float), speed)
 
 
@@ -148,7 +152,8 @@ class PhygailTaught(PolicyMethod):
 class PlusPolicy(Policy):
     """A policy file of `phygail-plus`; its graphs have edge features."""
 
-    kind, inputs = PLUS_KIND, (*INPUTS, "edge")
+    kind: ClassVar[str] = PLUS_KIND
+    inputs: ClassVar[tuple[str, ...]] = (*INPUTS, "edge")
 
     def actions(self, graph: Graph) -> np.ndarray:
         """(n, 2 or 3) commands over v_max in the frames, then the logarithm of a weight in link keeping."""
@@ -178,7 +183,7 @@ class PhygailPlus(SubnetMethod):
         super().__init__(rng)
         file = Path(policy) if policy is not None else bundled(self.policy_name).with_suffix(".onnx")
         if policy is None and not file.exists():
-            raise InputError("no policy of phygail-plus comes with this version: name a file written by `phygail export`")
+            raise InputError("there is no policy of phygail-plus yet: name a file written by `phygail export`")
         self.policy = load_plus(file.resolve())
         self._spec = belief_spec(self.policy.graph_spec)
         self._beliefs = Beliefs(self._spec)
@@ -200,13 +205,15 @@ class PhygailPlus(SubnetMethod):
         if self._delayed is None:
             self._delayed = DelayedBeliefs(self._spec, views.news.delay_steps)
         self._delayed.listen_to_others(views)
-        commands = decide_delayed(views, functools.partial(self._decide, beliefs=self._delayed), reckoned=self.dead_reckons)
+        commands = decide_delayed(
+            views, functools.partial(self._decide, beliefs=self._delayed), reckoned=self.dead_reckons
+        )
         self._delayed.tell_others()
         return commands
 
     def _decide(self, views: SubnetViews, beliefs: Beliefs) -> np.ndarray:
         speed = views.mission.physics.speed_mps
-        graph, axes = observe_plus(views, beliefs, self.policy.graph_spec)
+        graph, axes = observe_plus(views, beliefs, self.policy.graph_spec, self.policy.dtype)
         actions = self.policy.actions(graph).astype(float)
         wanted = project_speed(speed * turned_back(actions[:, :2], axes), speed)
         kept = keep_links(views, wanted, link_weights(views, wanted, actions), margin=MARGIN, only=views.asked)

@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, get_args
 
-from phygail.config import InputError
+from phygail.config import InputError, Registry
 from phygail.methods.phygail.graph import GRAPHS, GraphSpec
 from phygail.methods.phygail.graph_batch import OBSERVATIONS, Observation
 from phygail.methods.phygail.heads import Command
 from phygail.methods.phygail.network import EncoderSpec, Gates, LayerKind
 from phygail.methods.phygail.plus_batch import PlusObservation
-from phygail.registry import Registry
+
+OBSERVATIONS.add("plus", PlusObservation)
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class TrainConfig:
     map_scale: float = 1.0  # maps are up to this many times as wide as the swarm's own (log-uniform)
     map_shift: float = 0.0  # the center is off the middle of the swarm by up to this share of half its width, per axis
 
-    # --- worlds of at most 20 flying, cut out of larger swarms (methods.phygail.pool)
+    # --- worlds of at most 20 flying, cut out of larger swarms (learning.worlds)
     pool: int = 0  # so many instead of the scenarios of a database; no demonstrations are needed then
     pool_seed: int = 500_000  # that draws them
 
@@ -124,6 +125,11 @@ class TrainConfig:
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise InputError(f"{name} {getattr(self, name)!r}: there are {', '.join(known)}")
+        if (self.pool or self.observation != "paper") and (self.w_il or self.clone_passes or self.teach_rounds):
+            raise InputError(
+                f"pool {self.pool}, observation {self.observation}: there are no demonstrations of such worlds, "
+                "set w_il=0, clone_passes=0 and teach_rounds=0"
+            )
         if not self.absorbing and self.w_il * math.log(2.0) >= (1.0 - self.gamma) * self.r_base:
             raise InputError(
                 f"w_il {self.w_il} with gamma {self.gamma} and r_base {self.r_base} makes waiting worth more than "

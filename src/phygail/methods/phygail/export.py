@@ -1,8 +1,12 @@
 """An actor as one ONNX file that runs without torch and says what it is (METHODS 4.2).
 
-Inputs, for n receivers among M nodes and E edges: features (M, 5) float32, types (M,), receiver (E,), sender (E,) and
+Inputs, for n receivers among M nodes and E edges: features (M, 5), types (M,), receiver (E,), sender (E,) and
 place (n, slots) int64 as in `methods.phygail.graph`; output: action (n, 2), the command over v_max, before the
-projection onto the speed disc. Only the edges that exist are computed. Policies of `phygail-plus` also read edge (E, 8).
+projection onto the speed disc. Only the edges that exist are computed. Those of `phygail-plus` read edge (E, 8), too.
+
+Compact networks compute in double precision and round the command to v_max / GRID: whoever adds in another order, as
+the page does (web/static/js/methods/policy.js), flies the same way to the last bit instead of one that parts from it
+after some hundred steps. The paper's network computes in single precision, as its rows were flown.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from phygail.learning.networks import (
     save_weights,
     write_policy,
 )
-from phygail.methods.phygail import INPUTS, KIND, OUTPUT, PLUS_KIND, VERSION, PlusPolicy, Policy, plus
+from phygail.methods.phygail import GRID, INPUTS, KIND, OUTPUT, PLUS_KIND, VERSION, PlusPolicy, Policy, plus
 from phygail.methods.phygail.graph import NODE_FEATURES, Graph, GraphSpec, Surroundings, assemble
 from phygail.methods.phygail.heads import ACTION, Actor
 from phygail.methods.phygail.network import EncoderSpec, GraphInput, to_tensors
@@ -93,11 +97,12 @@ def export_actor(
     """
     path = onnx_path(out)
     actor = copy.deepcopy(actor).eval().requires_grad_(False)  # the caller's may still be training
-    model = _to_onnx(_Execution(actor), _example(graph_spec, alive=5))
+    actor = actor.double() if actor.encoder.spec.compact else actor
+    model = _to_onnx(_Execution(actor), _example(actor, graph_spec, alive=5))
 
     def check(content: bytes) -> None:
         policy = PlusPolicy(content) if graph_spec.k_lost else Policy(content)
-        for graph in (_example(graph_spec, alive) for alive in (1, 2, 17)):
+        for graph in (_example(actor, graph_spec, alive) for alive in (1, 2, 17)):
             with torch.inference_mode():
                 check_parity(policy.actions(graph), actor.mean_action(to_tensors(graph)).numpy(), "torch")
 
@@ -121,7 +126,7 @@ def model_card(actor: Actor, graph_spec: GraphSpec, training: Mapping[str, Any])
 
 
 class _Execution(nn.Module):
-    """The actor as it flies: tensors in, tanh of the mean out."""
+    """The actor as it flies: tensors in, the command of the mean out, on the grid if the network is compact."""
 
     def __init__(self, actor: Actor) -> None:
         super().__init__()
@@ -132,18 +137,20 @@ class _Execution(nn.Module):
         edge: Tensor | None = None,
     ) -> Tensor:  # fmt: skip
         graph = GraphInput(features, types, receiver, sender, place, types[: place.shape[0]], 1, edge)
-        return self.actor.mean_action(graph)
+        action = self.actor.mean_action(graph)
+        return torch.round(action * GRID) / GRID if self.actor.encoder.spec.compact else action
 
 
-def _example(spec: GraphSpec, alive: int) -> Graph:
-    """A graph with every kind of node that the spec knows; one UAV has no links."""
+def _example(actor: Actor, spec: GraphSpec, alive: int) -> Graph:
+    """A graph with every kind of node that the spec knows, as precise as the actor; one UAV has no links."""
     rng = np.random.default_rng(alive)
+    dtype = np.float64 if actor.encoder.spec.compact else np.float32
     if spec.k_lost:
         layout = np.concatenate([rng.uniform(0, 60, (alive, 2)), rng.uniform(100, 220, (alive, 2)), [[30.0, 290.0]]])
         scenario = make_scenario("example", layout, range(alive, 2 * alive), width_m=300.0)
         views = Observer(scenario).observe(initial_state(scenario), Scope.SUBNET)
         assert isinstance(views, SubnetViews)
-        return plus.observe_plus(views, Beliefs(plus.belief_spec(spec)), spec)[0]
+        return plus.observe_plus(views, Beliefs(plus.belief_spec(spec)), spec, dtype)[0]
     rows = np.arange(alive)
     receiver, sender = np.nonzero(~np.eye(alive, dtype=bool))
     one = np.ones(1)
@@ -153,7 +160,7 @@ def _example(spec: GraphSpec, alive: int) -> Graph:
         np.zeros(alive, dtype=np.int64), np.zeros((1, 2)), np.zeros((1, 2)),
         one * (spec.scale_m or 160.0), one * 10.0, np.zeros(1, dtype=np.int64),
     )  # fmt: skip
-    return assemble(around, spec)
+    return assemble(around, spec, dtype)
 
 
 def _to_onnx(module: nn.Module, graph: Graph) -> onnx.ModelProto:
@@ -161,7 +168,7 @@ def _to_onnx(module: nn.Module, graph: Graph) -> onnx.ModelProto:
     given = to_tensors(graph)
     tensors = [given.features, given.types, given.receiver, given.sender, given.place]
     tensors += [] if given.edge is None else [given.edge]
-    names = (INPUTS if given.edge is None else PlusPolicy.inputs)
+    names = INPUTS if given.edge is None else PlusPolicy.inputs
     with _quiet():
         program = torch.onnx.export(
             module, tuple(tensors), dynamo=True, input_names=list(names), output_names=[OUTPUT], opset_version=OPSET,

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from phygail.learning.log import Entry
 from phygail.learning.networks import noise_generator
+from phygail.learning.worlds import Pool
 from phygail.methods.phygail.config import TrainConfig
 from phygail.methods.phygail.experts.dataset import ExpertSet
 from phygail.methods.phygail.heads import Discriminator
@@ -26,11 +27,12 @@ Behavior = tuple[GraphInput, Tensor]  # observations and what each receiver did:
 
 
 def update_discriminator(
-    learner: Learner, rollout: Rollout, experts: ExpertSet, config: TrainConfig, epoch: int
+    learner: Learner, rollout: Rollout, experts: ExpertSet | Pool, config: TrainConfig, epoch: int
 ) -> dict[str, float]:
     """One pass over the rollout, or a share of it; every part meets as many nodes of expert frames, turned (D4)."""
     if config.w_il == 0.0:
         return {}
+    assert isinstance(experts, ExpertSet)  # `TrainConfig` asks for it
     rng = generator(config.seed, "discriminator", epoch)
     noise = noise_generator(config.seed, "discriminator noise", epoch)
     totals, weight = np.zeros(3), 0

@@ -52,8 +52,9 @@ def node_features(
     speed_mps: np.ndarray | float,
     degree: np.ndarray,
     slots: int,
+    dtype: type[np.floating] = np.float32,
 ) -> np.ndarray:
-    """(M, 5) float32 in the order of `NODE_FEATURES` (eq. 13, eq. 14, eq. 15, eq. 16).
+    """(M, 5) of `dtype` in the order of `NODE_FEATURES` (eq. 13, eq. 14, eq. 15, eq. 16).
 
     The first n nodes are alive, the others neither move nor receive.
 
@@ -62,8 +63,9 @@ def node_features(
         scale_m: W_scale, one for all or (M, 1).
         velocities: (n, 2) m/s. speed_mps: v_max, one for all or (n, 1).
         degree: (n,) int, filled slots of every receiver. slots: Delta, the most there can be.
+        dtype: Precision of the network that reads them.
     """
-    features = np.zeros((len(offsets), len(NODE_FEATURES)), dtype=np.float32)
+    features = np.zeros((len(offsets), len(NODE_FEATURES)), dtype=dtype)
     features[:, :2] = offsets / scale_m
     features[: len(velocities), 2:4] = velocities / speed_mps
     features[: len(velocities), 4] = np.log1p(degree) / math.log1p(slots)
@@ -140,7 +142,7 @@ class Graph:
     """One or many graphs in one flat node table. The first n nodes are the receivers; damaged and center nodes follow.
 
     Attributes:
-        features: (M, 5) float32, `features.NODE_FEATURES`.
+        features: (M, 5) float32, float64 for a network of that precision; `NODE_FEATURES`.
         types: (M,) int, ACTIVE, DAMAGED or CENTER.
         index: (n, S) int, sender of every slot, a node; 0 where empty.
         mask: (n, S) bool, whether the slot is filled.
@@ -182,15 +184,15 @@ class Graph:
 class Surroundings:
     """Places of UAVs and what each could attend to: what `assemble` turns into graphs.
 
-    A frame is a set of receivers that measure from the same origin and so share damaged and center nodes.
+    A group is a set of receivers that measure from the same origin and so share damaged and center nodes.
 
     Attributes:
         positions: (n, 2) m, of the receivers. velocities: (n, 2) m/s, executed in the step before.
         links: (receiver, sender) rows of every candidate neighbor, two (e,) int arrays.
         spots: (k, 2) m, damaged. near: (receiver, spot) of every damaged UAV in range.
-        frame: (n,) int, of every receiver.
+        group: (n,) int, of every receiver.
         origins, centers: (f, 2) m. scales: (f,) m, W_scale. speeds: (f,) m/s, v_max.
-        worlds: (f,) int, graph of every frame.
+        worlds: (f,) int, graph of every group.
         count: Number of graphs.
     """
 
@@ -199,7 +201,7 @@ class Surroundings:
     links: tuple[np.ndarray, np.ndarray]
     spots: np.ndarray
     near: tuple[np.ndarray, np.ndarray]
-    frame: np.ndarray
+    group: np.ndarray
     origins: np.ndarray
     centers: np.ndarray
     scales: np.ndarray
@@ -208,33 +210,33 @@ class Surroundings:
     count: int = 1
 
 
-def perceive(view: SubnetView | SubnetViews, spec: GraphSpec = PAPER) -> Graph:
+def perceive(view: SubnetView | SubnetViews, spec: GraphSpec = PAPER, dtype: type[np.floating] = np.float32) -> Graph:
     """The graph of one subnet, or of all at once (no edge ever crosses two): row r of the view is receiver r.
 
     With delayed neighbors (`view.news`) the view's rows are followed by as many twins: UAV r as the others know it.
     Receivers listen to twins, twins to twins, so that only a UAV's own state is current, in every layer.
     """
-    frame, frames = (view.subnet, view.count) if isinstance(view, SubnetViews) else (_zeros(len(view.members)), 1)
+    group, groups = (view.subnet, view.count) if isinstance(view, SubnetViews) else (_zeros(len(view.members)), 1)
     centers = view.centers if isinstance(view, SubnetViews) else view.mission.center[None]
     origins = centers
     if spec.recenter:
-        origins = group_means(frame, view.news.positions if view.news else view.positions, frames)
-    if frames > 1 and (origins == origins[0]).all():
+        origins = group_means(group, view.news.positions if view.news else view.positions, groups)
+    if groups > 1 and (origins == origins[0]).all():
         # All measure from the same point: one center and one node per damaged UAV serve every subnet.
-        frame, frames, origins, centers = np.zeros_like(frame), 1, origins[:1], centers[:1]
+        group, groups, origins, centers = np.zeros_like(group), 1, origins[:1], centers[:1]
     links = (np.concatenate([view.pairs[:, 0], view.pairs[:, 1]]), np.concatenate([view.pairs[:, 1], view.pairs[:, 0]]))
     near = view.damaged_in_range if spec.k_dmg else np.empty((0, 2), dtype=np.intp)
     around = Surroundings(
-        view.positions, view.velocities, links, view.roster, (near[:, 0], near[:, 1]), frame, origins, centers,
-        np.full(frames, spec.scale_m or view.mission.width_m / 2), np.full(frames, view.mission.physics.speed_mps),
-        _zeros(frames),
+        view.positions, view.velocities, links, view.roster, (near[:, 0], near[:, 1]), group, origins, centers,
+        np.full(groups, spec.scale_m or view.mission.width_m / 2), np.full(groups, view.mission.physics.speed_mps),
+        _zeros(groups),
     )  # fmt: skip
     if view.news:
         around = _with_twins(around, view.news)
-    return assemble(around, spec)
+    return assemble(around, spec, dtype)
 
 
-def assemble(around: Surroundings, spec: GraphSpec) -> Graph:
+def assemble(around: Surroundings, spec: GraphSpec, dtype: type[np.floating] = np.float32) -> Graph:
     """Fill the slots of every receiver: nearest first, ties by index (METHODS 4.1, eq. 11)."""
     n = len(around.positions)
     index = np.zeros((n, spec.slots), dtype=np.int64)
@@ -242,23 +244,23 @@ def assemble(around: Surroundings, spec: GraphSpec) -> Graph:
     peers, damaged = slice(spec.k_act), slice(spec.k_act, spec.k_act + spec.k_dmg)
     index[:, peers], mask[:, peers] = nearest_of(*around.links, around.positions, around.positions, spec.k_act)
     spot, filled = nearest_of(*around.near, around.positions, around.spots, spec.k_dmg)
-    # One node per damaged UAV and frame, however many receivers attend to it.
-    keys, node = np.unique((around.frame[:, None] * len(around.spots) + spot)[filled], return_inverse=True)
+    # One node per damaged UAV and group, however many receivers attend to it.
+    keys, node = np.unique((around.group[:, None] * len(around.spots) + spot)[filled], return_inverse=True)
     spot[filled] = n + node
     index[:, damaged], mask[:, damaged] = spot, filled
-    damaged_frame, damaged_spot = np.divmod(keys, max(1, len(around.spots)))
-    center_frame = np.arange(len(around.origins) if spec.center else 0)
+    damaged_group, damaged_spot = np.divmod(keys, max(1, len(around.spots)))
+    center_group = np.arange(len(around.origins) if spec.center else 0)
     if spec.center:
-        index[:, -1], mask[:, -1] = n + len(keys) + around.frame, True
-    frame = np.concatenate([around.frame, damaged_frame, center_frame])
-    places = np.concatenate([around.positions, around.spots[damaged_spot], around.centers[center_frame]])
+        index[:, -1], mask[:, -1] = n + len(keys) + around.group, True
+    group = np.concatenate([around.group, damaged_group, center_group])
+    places = np.concatenate([around.positions, around.spots[damaged_spot], around.centers[center_group]])
     features = node_features(
-        places - around.origins[frame], around.scales[frame, None], around.velocities,
-        around.speeds[around.frame, None], mask.sum(axis=1), spec.slots,
+        places - around.origins[group], around.scales[group, None], around.velocities,
+        around.speeds[around.group, None], mask.sum(axis=1), spec.slots, dtype,
     )  # fmt: skip
-    types = np.repeat([ACTIVE, DAMAGED, CENTER], [n, len(keys), len(center_frame)])
+    types = np.repeat([ACTIVE, DAMAGED, CENTER], [n, len(keys), len(center_group)])
     kinds = np.repeat([ACTIVE, DAMAGED, CENTER], [spec.k_act, spec.k_dmg, int(spec.center)])
-    return Graph(features, types, index, mask, kinds, around.worlds[frame], around.count)
+    return Graph(features, types, index, mask, kinds, around.worlds[group], around.count)
 
 
 def nearest_of(
@@ -286,7 +288,7 @@ def _with_twins(around: Surroundings, news: News) -> Surroundings:
         np.concatenate([around.positions, news.positions]), np.concatenate([around.velocities, news.velocities]),
         (np.concatenate([receiver, receiver + n]), np.concatenate([sender, sender]) + n),
         around.spots, (np.concatenate([watcher, watcher + n]), np.concatenate([spot, spot])),
-        np.concatenate([around.frame, around.frame]), around.origins, around.centers, around.scales,
+        np.concatenate([around.group, around.group]), around.origins, around.centers, around.scales,
         around.speeds, around.worlds,
     )  # fmt: skip
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from phygail.config import LINK_TOLERANCE_M
+from phygail.config import LINK_TOLERANCE_M, Registry
 from phygail.methods.phygail.graph import NODE_FEATURES, PAPER, Graph, GraphSpec, Surroundings, assemble
-from phygail.registry import Registry
 from phygail.swarm.batch import BatchState
 from phygail.swarm.links import group_means
 from phygail.swarm.scenario import Scenario
@@ -50,16 +49,16 @@ def perceive_batch(
     near = (_distances(positions, spots) <= limit_m) & alive[:, :, None] & damaged[:, None, :]
     home, watcher, spot = np.nonzero(near if spec.k_dmg else near[:, :, :0])
     world_of, flat = np.nonzero(alive)[0], positions[alive]
-    frame, owner, origins = world_of, np.arange(worlds), center
+    group, owner, origins = world_of, np.arange(worlds), center
     if spec.recenter:
         if subnet is None:
             raise ValueError("recentering on the centroids of the subnets needs their labels")
-        labels, frame = np.unique(world_of * n + subnet[alive], return_inverse=True)
+        labels, group = np.unique(world_of * n + subnet[alive], return_inverse=True)
         owner = labels // n
-        origins = group_means(frame, flat, len(labels))
+        origins = group_means(group, flat, len(labels))
     around = Surroundings(
         flat, velocities[alive], (row[world, i], row[world, j]), spots.reshape(-1, 2),
-        (row[home, watcher], home * spots.shape[1] + spot), frame, origins, center[owner],
+        (row[home, watcher], home * spots.shape[1] + spot), group, origins, center[owner],
         np.full(len(owner), spec.scale_m) if spec.scale_m else width_m[owner] / 2,
         np.broadcast_to(speed_mps, worlds)[owner], owner, worlds,
     )  # fmt: skip

@@ -185,7 +185,8 @@ def load_state(folder: Path, learner: Learner) -> None:
 def actor_config(actor: Actor, graph_spec: GraphSpec, **training: Any) -> dict[str, Any]:
     """What `save_weights` must store beside an actor so that it can be rebuilt and exported."""
     return {
-        "kind": PLUS_KIND if graph_spec.k_lost else KIND, "version": VERSION, "graph": asdict(graph_spec), "encoder": asdict(actor.encoder.spec),
+        "kind": PLUS_KIND if graph_spec.k_lost else KIND, "version": VERSION, "graph": asdict(graph_spec),
+        "encoder": asdict(actor.encoder.spec),
         "action": actor.command, "outputs": actor.outputs, **training,
     }  # fmt: skip
 

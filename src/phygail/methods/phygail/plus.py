@@ -67,7 +67,9 @@ def belief_spec(spec: GraphSpec) -> BeliefSpec:
     return BeliefSpec(horizon_m=spec.lost_horizon * PAPER_RANGE_M)
 
 
-def observe_plus(views: SubnetViews, beliefs: Beliefs, spec: GraphSpec) -> tuple[Graph, np.ndarray]:
+def observe_plus(
+    views: SubnetViews, beliefs: Beliefs, spec: GraphSpec, dtype: type[np.floating] = np.float32
+) -> tuple[Graph, np.ndarray]:
     """One more look at the subnets: their graphs, and (n, 2) the x axis of every UAV's frame.
 
     One node each stands for all wrecks, the center and all lost teammates: what a receiver knows of them is on the
@@ -92,9 +94,9 @@ def observe_plus(views: SubnetViews, beliefs: Beliefs, spec: GraphSpec) -> tuple
     edge[:, center, :5] = np.concatenate([features[:, :2], -features[:, 2:4], features[:, 5:6]], axis=1)
     kinds = np.repeat([ACTIVE, DAMAGED, CENTER, LOST], [spec.k_act, spec.k_dmg, 1, spec.k_lost])
     types = np.concatenate([np.full(n, ACTIVE), [DAMAGED, CENTER, LOST]])
-    nodes = np.concatenate([features, np.zeros((3, NODE_NUMBERS))]).astype(np.float32)
+    nodes = np.concatenate([features, np.zeros((3, NODE_NUMBERS))]).astype(dtype)
     world = np.zeros(n + 3, dtype=np.int64)
-    return Graph(nodes, types, index, mask, kinds, world, 1, edge.astype(np.float32)), frame
+    return Graph(nodes, types, index, mask, kinds, world, 1, edge.astype(dtype)), frame
 
 
 def turned(vectors: np.ndarray, axes: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from phygail.config import LINK_TOLERANCE_M
 from phygail.methods.phygail.graph import ACTIVE, CENTER, DAMAGED, LOST, Graph, GraphSpec
-from phygail.methods.phygail.graph_batch import OBSERVATIONS, Observation
+from phygail.methods.phygail.graph_batch import Observation
 from phygail.methods.phygail.plus import (
     CROWDED,
     EDGE_NUMBERS,
@@ -146,7 +146,7 @@ class PlusObservation(Observation):
         unit = np.array([scenario.physics.unit for scenario in state.scenarios])
         speed = state.cases.speed_mps
         _look_all(
-            state.positions, state.velocities / speed[:, None, None], np.ascontiguousarray(state.subnet).astype(np.int64),
+            state.positions, state.velocities / speed[:, None, None], _labels(state),
             state.count.astype(np.int64), steps, unit, *self._table, self._depth, rule, sizes, *out,
         )  # fmt: skip
         self._seen[:] = steps
@@ -175,13 +175,15 @@ class PlusObservation(Observation):
         speed = state.cases.speed_mps[:, None, None]
         moves = np.ascontiguousarray(wanted[..., :2] / speed)
         _keep_all(
-            state.positions, np.ascontiguousarray(state.subnet).astype(np.int64), state.count.astype(np.int64),
-            self._table.flying, self._table.numbers, moves, np.ascontiguousarray(wanted[..., 2]), LIGHTEST, link_rules(),
+            state.positions, _labels(state), state.count.astype(np.int64), self._table.flying,
+            self._table.numbers, moves, np.ascontiguousarray(wanted[..., 2]), LIGHTEST, link_rules(),
         )  # fmt: skip
         return moves * speed
 
 
-OBSERVATIONS.add("plus", PlusObservation)
+def _labels(state: BatchState) -> np.ndarray:
+    """(B, n) int64, the subnet of every row."""
+    return np.ascontiguousarray(state.subnet).astype(np.int64)
 
 
 @numba.njit(cache=True, fastmath=False)
@@ -342,8 +344,8 @@ def _write_node(p, v, g, center, ax, ay, distance, numbers, unit, m, total, t, s
 
 @kernel(fastmath=False)
 def _look_all(
-    x, v, label, count, steps, unit, roster, total, row_of, flying, center, numbers, depth, rule, sizes, features, index,
-    mask, edge, axes,
+    x, v, label, count, steps, unit, roster, total, row_of, flying, center, numbers, depth, rule, sizes, features,
+    index, mask, edge, axes,
 ):  # fmt: skip
     """Beliefs of all worlds, and their graphs unless all `sizes` are 0 (`_Table` and `PlusObservation`)."""
     entries_most = roster.shape[1]

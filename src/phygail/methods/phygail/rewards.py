@@ -17,7 +17,7 @@ though: of two equally fast ways the one that finishes first loses imitation rew
 credited with the mean imitation reward of the epoch for each of the T_max - t steps it saves, discounted (the
 absorbing state of Kostrikov et al. 2019). Finishing is then neutral to GAIL as far as waiting is judged like the
 average; it pays only if its r_GAIL exceeds the mean by more than 2.195.
-The profile `paper` leaves it off, `cpu` turns it on.
+The profile `paper` leaves it off, the others turn it on.
 
 T_max: the world reports truncated, yet -P_fail N_s is paid there, so the learner treats it as terminal. Only the cut
 at the horizon of an epoch bootstraps.

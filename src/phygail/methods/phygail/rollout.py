@@ -15,13 +15,13 @@ from torch import Tensor
 
 from phygail.config import InputError
 from phygail.learning.networks import noise_generator
+from phygail.learning.worlds import CaseSet, ExpertCase
 from phygail.methods.phygail.config import TrainConfig
-from phygail.methods.phygail.experts.dataset import ExpertCase, FrameBatch
+from phygail.methods.phygail.experts.dataset import FrameBatch
 from phygail.methods.phygail.graph import Graph
 from phygail.methods.phygail.graph_batch import Observation, join, pick
 from phygail.methods.phygail.heads import Actor
 from phygail.methods.phygail.network import MESSAGE_HIDDEN, GraphInput, to_tensors
-from phygail.methods.phygail.pool import CaseSet
 from phygail.methods.phygail.rewards import (
     environment_reward,
     largest_gap_shaping,
@@ -220,7 +220,9 @@ def rollout_bytes(experts: CaseSet, config: TrainConfig) -> float:
     """About how much an epoch keeps: every decision twice (as built and joined), activations of one micro-batch."""
     nodes = float(experts.flying.mean())
     slots = config.graph_spec.slots
-    per_graph = 2 * nodes * (slots * (9 + 4 * config.encoder_spec.edge_features) + 200) + 8 * 12 * float(experts.flying.max(initial=1))
+    per_graph = 2 * nodes * (slots * (9 + 4 * config.encoder_spec.edge_features) + 200) + 8 * 12 * float(
+        experts.flying.max(initial=1)
+    )
     hidden = config.width if config.compact else 2 * MESSAGE_HIDDEN
     activations = 4 * 12 * config.layers * nodes * slots * hidden * min(config.micro_graphs, config.batch_graphs)
     return config.worlds * config.horizon * per_graph + 2 * activations

@@ -20,6 +20,7 @@ from phygail.files import make_folder, write_text
 from phygail.learning.log import Entry, Stopwatch, live, speed_report
 from phygail.learning.networks import one_thread
 from phygail.learning.run import BEST, LATEST, Score, due, followed, new_folder, read_about, write_about
+from phygail.learning.worlds import Pool, draw_pool
 from phygail.methods.phygail.config import TrainConfig, from_json
 from phygail.methods.phygail.experts.dataset import ExpertSet
 from phygail.methods.phygail.gail import diagnosis, imitation_rewards, total_reward, update_discriminator
@@ -34,7 +35,6 @@ from phygail.methods.phygail.learner import (
     validate,
 )
 from phygail.methods.phygail.mappo import annealed_rate, estimate_advantages, evaluate_values, update_policy
-from phygail.methods.phygail.pool import Pool, draw_pool
 from phygail.methods.phygail.rollout import Rollout, check_memory, collect
 from phygail.methods.phygail.warm_start import clone_experts, teach
 from phygail.swarm.scenario import Scenario
@@ -169,11 +169,12 @@ def check_radio(database: Path, experts: ExpertSet) -> None:
         )
 
 
-def _warm_start(folder: Path, learner: Learner, experts: ExpertSet, config: TrainConfig) -> None:
+def _warm_start(folder: Path, learner: Learner, experts: ExpertSet | Pool, config: TrainConfig) -> None:
     """The two parts of cloning, as far as asked for; their errors go into the folder."""
     for name, wanted, part in (("clone", config.clone_passes, clone_experts), ("teach", config.teach_rounds, teach)):
         if not wanted:
             continue
+        assert isinstance(experts, ExpertSet)  # `TrainConfig` asks for it
         errors = []
         with one_thread(), live(0, wanted, lambda entry: f"mean squared error {entry['error']:.3f}", name) as show:
             for error in part(learner, experts, config):
@@ -182,7 +183,9 @@ def _warm_start(folder: Path, learner: Learner, experts: ExpertSet, config: Trai
         write_text(folder / f"{name}.json", json.dumps({"mean_squared_error": errors}) + "\n")
 
 
-def _run(folder: Path, about: Mapping[str, Any], config: TrainConfig, experts: ExpertSet, learner: Learner) -> Run:
+def _run(
+    folder: Path, about: Mapping[str, Any], config: TrainConfig, experts: ExpertSet | Pool, learner: Learner
+) -> Run:
     validation = tuple(spread(experts.held_out.scenarios, config.validation_cases))
     facts = {key: about[key] for key in ("package", "profile", "command", "experts", "first") if key in about}
     return Run(folder, config, experts, validation, learner, facts)

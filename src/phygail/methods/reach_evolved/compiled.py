@@ -11,11 +11,11 @@ import math
 import numba
 import numpy as np
 
-from phygail.methods.reach_evolved import beliefs, gates
-from phygail.methods.reach_evolved.beliefs import BeliefSpec
-from phygail.methods.reach_evolved.gates import GateShape
+from phygail.methods.reach_evolved import BASE_WEIGHT_LIMITS, STRENGTH_LIMITS, GateShape
 from phygail.methods.sidr import ROUNDING, aggregation_m
 from phygail.methods.steering import link_rules
+from phygail.sensing import beliefs
+from phygail.sensing.beliefs import BeliefSpec
 from phygail.swarm.compiled import FAR_M2, World, keep_links, kernel, label_subnets, toward
 
 _CERTAIN = -12.0  # exponent below which a belief is one to 1e-5
@@ -37,7 +37,7 @@ def _arguments(world: World, vector: np.ndarray, shape: GateShape, spec: BeliefS
     layers = shape.layers(np.asarray(vector, dtype=np.float32))
     rule = np.array([
         beliefs.CLOCK_M * world.unit, aggregation_m(world.width_m), beliefs.NEVER, beliefs.SURE, beliefs.LARGEST,
-        beliefs.DEEPEST, beliefs.MOST_MEMBERS, beliefs.LONGEST, *gates.STRENGTH_LIMITS, *gates.BASE_WEIGHT_LIMITS,
+        beliefs.DEEPEST, beliefs.MOST_MEMBERS, beliefs.LONGEST, *STRENGTH_LIMITS, *BASE_WEIGHT_LIMITS,
         ROUNDING,
     ], dtype=float)  # fmt: skip
     places = (world.spots, world.roster, world.alive, world.center, world.numbers)

@@ -17,8 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 from phygail import __version__
 from phygail.config import InputError
 from phygail.learning.networks import OPSET, check_parity, load_weights, onnx_path, save_weights, write_policy
-from phygail.methods.reach_evolved.beliefs import ANCHOR_FEATURES, EDGE_FEATURES, BeliefSpec, LostEdges
-from phygail.methods.reach_evolved.gates import (
+from phygail.methods.reach_evolved import (
     ANCHOR_INPUTS,
     BASE_WEIGHT_LIMITS,
     EDGE_INPUTS,
@@ -32,8 +31,9 @@ from phygail.methods.reach_evolved.gates import (
     edge_parts,
     evaluate_anchors,
 )
+from phygail.sensing.beliefs import ANCHOR_FEATURES, EDGE_FEATURES, BeliefSpec, LostEdges
 
-# What the features can be (`methods.reach_evolved.beliefs`), in their order: there the parity is checked.
+# What the features can be (`sensing.beliefs`), in their order: there the parity is checked.
 _EDGE_RANGES = ((0, 1), (0, 5), (-3, 3), (0, 3), (0, 1), (-1, 1), (0, 2.5), (0, 2.5), (-6, 0.5))
 _ANCHOR_RANGES = ((0, 5), (0, 3), (0, 1), (0, 2.5), (-6, 0.5))
 _NAMES = ("edge1", "edge1.bias", "edge2", "edge2.bias", "anchor1", "anchor1.bias", "anchor2", "anchor2.bias")
@@ -83,7 +83,7 @@ def _card(shape: GateShape, belief: BeliefSpec, config: Mapping[str, Any]) -> di
 
 
 def _graph(layers: tuple[np.ndarray, ...]) -> onnx.GraphProto:
-    """Both networks with their output functions, as in `methods.reach_evolved.gates.evaluate_edges` and
+    """Both networks with their output functions, as in `methods.reach_evolved.evaluate_edges` and
     `evaluate_anchors`.
     """
     constants: dict[str, Any] = {**dict(zip(_NAMES, layers, strict=True)), "one": np.ones(1, dtype=np.float32)}

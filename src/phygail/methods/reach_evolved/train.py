@@ -23,11 +23,12 @@ import numpy as np
 
 from phygail import __version__
 from phygail.config import InputError
-from phygail.files import make_folder
+from phygail.files import make_folder, read_json
 from phygail.learning.log import Entry, Panel
 from phygail.learning.run import (
     BEST,
     LATEST,
+    Score,
     cannot_resume,
     due,
     followed,
@@ -37,12 +38,13 @@ from phygail.learning.run import (
     write_about,
     write_state,
 )
-from phygail.methods.reach_evolved.beliefs import BeliefSpec
+from phygail.learning.worlds import draw_worlds
+from phygail.methods.reach_evolved import GateShape
 from phygail.methods.reach_evolved.compiled import fly_policy
 from phygail.methods.reach_evolved.export import save_gates
-from phygail.methods.reach_evolved.gates import GateShape
-from phygail.methods.reach_evolved.lessons import REACH_BELIEF, clone_reach, draw_worlds
+from phygail.methods.reach_evolved.lessons import REACH_BELIEF, clone_reach
 from phygail.rng import generator
+from phygail.sensing.beliefs import BeliefSpec
 from phygail.swarm.compiled import World
 from phygail.swarm.scenario import draw_scenario
 
@@ -160,7 +162,7 @@ class EvolveConfig:
     population: int = 36  # policies per generation, in mirrored pairs
     worlds: int = 40  # per generation, the same for all its policies
     sigma: float = 0.15  # spread of a gate weight at the start
-    belief_spread: tuple[float, ...] = (1.5, 3.0, 3.0, 3.0, 3.0)  # of `genes.BELIEFS`, in units of sigma
+    belief_spread: tuple[float, ...] = (1.5, 3.0, 3.0, 3.0, 3.0)  # of the beliefs in `Genome`, in units of sigma
     handicap: float = 20.0  # steps added to SIDR's before a flight is divided by them: short flights weigh less
     validate_every: int = 5  # generations
     validation_sizes: tuple[int, ...] = (100, 200, 500)
@@ -188,7 +190,7 @@ class EvolveRun:
     search: Search
     clone: np.ndarray
     facts: dict[str, Any]
-    best: float = np.inf  # mean over swarm sizes of mean steps over the clone's
+    best: Score | None = None  # validation of the best policy so far
     genome: Genome = field(default_factory=Genome)
 
 
@@ -222,14 +224,23 @@ def resume_evolution(folder: Path) -> EvolveRun:
             arrays["mean"], arrays["scale"], progress["sigma"], config.population, config.seed,
             arrays["variance"], arrays["path"], arrays["path_sigma"], progress["generation"],
         )  # fmt: skip
+        best = _best_of(folder, progress["best"])
     except (KeyError, TypeError) as error:
         raise cannot_resume(folder, error) from None
     facts = {key: about[key] for key in ("package", "command")}
-    return EvolveRun(folder, config, search, arrays["clone"], facts, progress["best"])
+    return EvolveRun(folder, config, search, arrays["clone"], facts, best)
 
 
-def evolve(run: EvolveRun, *, until: int | None = None, workers: int = 1, tensorboard: bool = False) -> float:
-    """Train to the last generation, or `until` an earlier one; gives the best validation so far (1: as the clone)."""
+def _best_of(folder: Path, best: Any) -> Score | None:
+    """The score that a state holds. Runs of version 0.1 hold one number, which is infinite before any validation."""
+    if isinstance(best, float) and math.isfinite(best):
+        validation = read_json((folder / BEST).with_suffix(".json"))["validation"]
+        best = {"mean_steps": validation["mean_steps"], "over_clone": best}
+    return Score(None, None, best["mean_steps"], over_clone=best["over_clone"]) if isinstance(best, dict) else None
+
+
+def evolve(run: EvolveRun, *, until: int | None = None, workers: int = 1, tensorboard: bool = False) -> Score | None:
+    """Train to the last generation, or `until` an earlier one; gives the best validation so far."""
     config, search = run.config, run.search
     last = min(config.generations, until or config.generations)
     cells = validation_cells(config)
@@ -277,12 +288,12 @@ def _validate(run: EvolveRun, cells: Sequence[list[World]], clone: np.ndarray, p
     vector = run.search.mean
     steps = np.array(list(pool.map(lambda worlds: _fly(run.genome, vector, worlds).mean(), cells)))
     by_size = [values.reshape(len(run.config.validation_sizes), -1).mean(axis=1) for values in (steps, clone)]
-    entry = {"over_clone": float((by_size[0] / by_size[1]).mean()), "mean_steps": float(steps.mean())}
-    _save_policy(run, LATEST, vector, validation=entry)
-    if entry["over_clone"] < run.best:
-        run.best = entry["over_clone"]
-        _save_policy(run, BEST, vector, validation=entry)
-    return entry
+    score = Score(None, None, float(steps.mean()), over_clone=float((by_size[0] / by_size[1]).mean()))
+    _save_policy(run, LATEST, vector, validation=score.entry())
+    if score.better_than(run.best, "over_clone"):
+        run.best = score
+        _save_policy(run, BEST, vector, validation=score.entry())
+    return score.entry()
 
 
 def _fly(genome: Genome, vector: np.ndarray, worlds: Sequence[World]) -> np.ndarray:
@@ -307,7 +318,7 @@ def _save_policy(run: EvolveRun, name: str, vector: np.ndarray, **facts: Any) ->
 def _save_state(run: EvolveRun) -> None:
     search = run.search
     arrays = {name: getattr(search, name) for name in ("mean", "scale", "variance", "path", "path_sigma")}
-    progress = {"generation": search.generation, "sigma": search.sigma, "best": run.best}
+    progress = {"generation": search.generation, "sigma": search.sigma, "best": run.best.entry() if run.best else None}
     write_state(run.folder, arrays | {"clone": run.clone}, progress)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from phygail.config import LINK_TOLERANCE_M, InputError
+from phygail.learning.worlds import ExpertCase
 from phygail.methods.phygail.experts.database import Archive, read_archive
 from phygail.methods.phygail.graph import PAPER, Graph, GraphSpec
 from phygail.methods.phygail.graph_batch import perceive_batch
@@ -86,16 +87,6 @@ class FrameBatch:
         linked = np.hypot(offsets[..., 0], offsets[..., 1]) <= self.range_m[:, None, None] + LINK_TOLERANCE_M
         linked &= self.alive[:, :, None] & self.alive[:, None]
         return lowest_rows(linked.transpose(1, 2, 0)).T
-
-
-@dataclass(frozen=True)
-class ExpertCase:
-    """A scenario to train on and T_E, the moves its expert needed; its number in the set and how it was turned."""
-
-    scenario: Scenario
-    expert_steps: int
-    number: int = 0
-    element: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

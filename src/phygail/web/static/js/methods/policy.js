@@ -1,11 +1,11 @@
 // A compact learned policy: node encoder, rounds of physics-gated messages, head (methods/phygail/network.py, heads.py).
-// Sums are made in double and kept in single precision; torch keeps single precision throughout.
+// In double precision, commands rounded to a grid, as Python flies it: sums in another order leave no trace.
 import { readLetters } from "../numbers.js";
 import { NODE_FEATURES, perceive } from "./policy_graph.js";
 
 const LARGEST_MEAN = 3;
 
-/** The rule of a policy as `phygail.web.build` writes it: {graph, command, layers, tensors: [[name, shape]], numbers}. */
+/** The rule of a policy as `phygail.web.build` writes it: {graph, command, grid, layers, tensors: [[name, shape]], numbers}. */
 export function makePolicy(data) {
   const weights = unpack(data);
   return {
@@ -14,7 +14,7 @@ export function makePolicy(data) {
       const means = decide(perceive(view, data.graph), weights, data.layers);
       return Float64Array.from(means, (mean) => {
         const u = Math.min(Math.max(mean, -LARGEST_MEAN), LARGEST_MEAN);
-        return view.physics.speed_mps * (data.command === "tanh" ? Math.fround(Math.tanh(u)) : u);
+        return view.physics.speed_mps * (Math.round((data.command === "tanh" ? Math.tanh(u) : u) * data.grid) / data.grid);
       });
     },
   };
@@ -44,7 +44,7 @@ function half(bits) {
 /** (n, 2), flat: the mean of u for every receiver of a graph. */
 export function decide(graph, weights, layers) {
   const kinds = weights["encoder.node_type.weight"], count = graph.types.length, wide = NODE_FEATURES + kinds.columns;
-  const inputs = new Float32Array(count * wide);
+  const inputs = new Float64Array(count * wide);
   for (let k = 0; k < count; k++) {
     inputs.set(graph.features.subarray(NODE_FEATURES * k, NODE_FEATURES * (k + 1)), k * wide);
     inputs.set(rowOf(kinds, graph.types[k]), k * wide + NODE_FEATURES);
@@ -59,19 +59,19 @@ export function decide(graph, weights, layers) {
 function talk(h, graph, weights, name, last) {
   const { receivers, receiver, sender, types } = graph, count = types.length, width = h.length / count;
   const own = linear(h, receivers, weights, `${name}.own`), sent = linear(h, count, weights, `${name}.sent`);
-  const kind = weights[`${name}.kind.weight`], received = new Float32Array(receivers * width);
+  const kind = weights[`${name}.kind.weight`], received = new Float64Array(receivers * width);
   for (let k = 0; k < count; k++) for (let d = 0; d < width; d++) sent[k * width + d] += kind.values[types[k] * width + d];
-  const mixed = new Float32Array(receiver.length * width);
+  const mixed = new Float64Array(receiver.length * width);
   for (let e = 0; e < receiver.length; e++) {
     for (let d = 0; d < width; d++) mixed[e * width + d] = Math.max(0, own[receiver[e] * width + d] + sent[sender[e] * width + d]);
   }
   const f = rectify(linear(mixed, receiver.length, weights, `${name}.out`));
   const force = linear(f, receiver.length, weights, `${name}.force`);
   for (let e = 0; e < receiver.length; e++) {
-    const signed = sigmoidOf(force[3 * e]) - sigmoidOf(force[3 * e + 1]), strength = Math.fround(softplus(force[3 * e + 2]) * signed);
-    for (let d = 0; d < width; d++) received[receiver[e] * width + d] += Math.fround(f[e * width + d] * strength);
+    const signed = sigmoidOf(force[3 * e]) - sigmoidOf(force[3 * e + 1]), strength = softplus(force[3 * e + 2]) * signed;
+    for (let d = 0; d < width; d++) received[receiver[e] * width + d] += f[e * width + d] * strength;
   }
-  const kept = last ? receivers : count, both = new Float32Array(2 * width * kept);
+  const kept = last ? receivers : count, both = new Float64Array(2 * width * kept);
   for (let k = 0; k < kept; k++) {
     both.set(h.subarray(k * width, (k + 1) * width), 2 * width * k);
     if (k < receivers) both.set(received.subarray(k * width, (k + 1) * width), 2 * width * k + width);
@@ -87,7 +87,7 @@ function twoLinears(inputs, count, weights, first, second) {
 /** W x + b for the first `count` rows of `inputs`. Four sums at a time: a processor adds them side by side. */
 function linear(inputs, count, weights, name) {
   const { rows, columns, values } = weights[`${name}.weight`], bias = weights[`${name}.bias`]?.values;
-  const out = new Float32Array(count * rows), fours = rows - (rows % 4);
+  const out = new Float64Array(count * rows), fours = rows - (rows % 4);
   for (let k = 0; k < count; k++) {
     const x = k * columns, at = k * rows;
     for (let r = 0; r < fours; r += 4) {

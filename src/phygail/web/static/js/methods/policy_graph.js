@@ -8,7 +8,7 @@ export const CENTER = 2;
 export const NODE_FEATURES = 5; // x, y, vx, vy, degree
 
 /**
- * The graph of a view: {features: flat, single precision, NODE_FEATURES per node; types: per node; receiver, sender: per
+ * The graph of a view: {features: flat, NODE_FEATURES per node; types: per node; receiver, sender: per
  * edge, ordered by receiver}. The first nodes are the rows of the view; those lost in range and the center follow.
  * `spec`: {k_act, k_dmg, center, scale_m}.
  */
@@ -27,7 +27,7 @@ export function perceive(view, spec) {
   }
   const places = [...positions, ...spots.flatMap((spot) => [roster[2 * spot], roster[2 * spot + 1]]), ...(spec.center ? center : [])];
   const types = Uint8Array.from({ length: places.length / 2 }, (_, k) => (k < n ? ACTIVE : k < n + spots.length ? DAMAGED : CENTER));
-  const features = new Float32Array(NODE_FEATURES * types.length), scale = spec.scale_m ?? view.width / 2;
+  const features = new Float64Array(NODE_FEATURES * types.length), scale = spec.scale_m ?? view.width / 2;
   const slots = spec.k_act + spec.k_dmg + (spec.center ? 1 : 0);
   for (let k = 0; k < types.length; k++) {
     const at = NODE_FEATURES * k;

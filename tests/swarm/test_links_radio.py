@@ -7,7 +7,7 @@ import pytest
 
 from phygail.config import Physics
 from phygail.methods.controller import run_episode
-from phygail.swarm.radio import (
+from phygail.swarm.links import (
     LONG_AGO,
     Memory,
     calibration,

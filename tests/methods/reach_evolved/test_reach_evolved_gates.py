@@ -9,9 +9,7 @@ import pytest
 
 from phygail.config import InputError
 from phygail.learning.networks import save_weights
-from phygail.methods.reach_evolved.beliefs import ANCHOR_FEATURES, EDGE_FEATURES, BeliefSpec, LostEdges
-from phygail.methods.reach_evolved.export import export_gates, load_gate_weights, save_gates
-from phygail.methods.reach_evolved.gates import (
+from phygail.methods.reach_evolved import (
     ANCHOR_INPUTS,
     EDGE_INPUTS,
     VERSION,
@@ -21,6 +19,8 @@ from phygail.methods.reach_evolved.gates import (
     evaluate_edges,
     load_gates,
 )
+from phygail.methods.reach_evolved.export import export_gates, load_gate_weights, save_gates
+from phygail.sensing.beliefs import ANCHOR_FEATURES, EDGE_FEATURES, BeliefSpec, LostEdges
 
 SHAPE = GateShape()
 BELIEF = BeliefSpec(drift=0.7, sigma_m=4.0, depth_half=0.5)

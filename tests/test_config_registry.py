@@ -1,7 +1,6 @@
 import pytest
 
-from phygail.config import InputError
-from phygail.registry import Registry
+from phygail.config import InputError, Registry
 
 
 def colors() -> Registry[int]:

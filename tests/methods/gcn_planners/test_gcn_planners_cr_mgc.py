@@ -7,8 +7,8 @@ import torch
 from phygail.config import InputError, Physics
 from phygail.methods.base import make_method
 from phygail.methods.controller import run_episode
+from phygail.methods.gcn_planners import CrMgc, plan_case
 from phygail.methods.gcn_planners import search as plan_search
-from phygail.methods.gcn_planners.cr_mgc import CrMgc, plan_case
 from phygail.methods.gcn_planners.network import ConvolutionStack
 from phygail.methods.gcn_planners.search import PROFILES, search_cr_mgc
 from phygail.methods.planning import canonical_order, contraction, largest_move_m

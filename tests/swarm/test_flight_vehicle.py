@@ -10,11 +10,11 @@ from phygail.config import Physics
 from phygail.experiments.grid import Grid
 from phygail.methods.controller import run_episode
 from phygail.methods.steering import go
-from phygail.swarm.checker import closest_m
+from phygail.swarm.flight import Stopping, respond
 from phygail.swarm.scenario import make_scenario
 from phygail.swarm.simulator import fly
+from phygail.swarm.soak import closest_m
 from phygail.swarm.tree import bound_for
-from phygail.swarm.vehicle import Stopping, respond
 from phygail.swarm.world import Vehicle, World
 
 PAIR = [[0.0, 0.0], [180.0, 0.0], [90.0, 10.0]]

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 pytest.importorskip("onnx")
 
 from phygail.cli.main import main
-from phygail.methods.reach_evolved.gates import load_gates
+from phygail.methods.reach_evolved import load_gates
 from phygail.weights import bundled, weights_kind
 
 

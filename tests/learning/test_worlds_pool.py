@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from phygail.learning.worlds import DAMAGE, VALIDATION, draw_pool, zero_shot
 from phygail.methods.phygail.config import PROFILES
-from phygail.methods.phygail.pool import DAMAGE, VALIDATION, draw_pool, zero_shot
 from phygail.methods.phygail.rewards import largest_gap_shaping
 from phygail.methods.phygail.rollout import CaseSource
 from phygail.rng import generator

@@ -1,4 +1,4 @@
-"""DEMD: DE-1, DE-2, DE-4 and the cases that go wrong (DE-3, DE-5: tests/models/test_demd)."""
+"""DEMD: DE-1, DE-2, DE-4 and the cases that go wrong (DE-3, DE-5: test_search_demd.py)."""
 
 from dataclasses import replace
 
@@ -10,8 +10,8 @@ import torch
 from phygail.config import InputError
 from phygail.methods.base import make_method
 from phygail.methods.controller import run_episode
+from phygail.methods.gcn_planners import Demd, demd_case, hop_distances, hop_graph
 from phygail.methods.gcn_planners import search as demd_model
-from phygail.methods.gcn_planners.demd import Demd, demd_case, hop_distances, hop_graph
 from phygail.methods.gcn_planners.network import ConvolutionStack
 from phygail.methods.gcn_planners.search import Found, raw_targets
 from phygail.methods.planning import canonical_order, largest_move_m
