@@ -10,6 +10,7 @@ The paper, section by section, with the equations (docs/equations.md) that each 
            expert-normalized time, reward design         rewards.py, 34-39, gail.py, 36
            Algorithm 1                                   train.py; rollout.py, mappo.py, learner.py
     IV-E, IV-F and the appendices                        experiments/propositions.py, 40-49
+    beyond the paper: `phygail-plus` (METHODS 8.8)       plus.py; plus_batch.py for many worlds
 
 Numbers of a run: config.py. Not the paper's: warm_start.py. What flies is here, made by export.py.
 
@@ -156,7 +157,7 @@ class PlusPolicy(Policy):
     inputs: ClassVar[tuple[str, ...]] = (*INPUTS, "edge")
 
     def actions(self, graph: Graph) -> np.ndarray:
-        """(n, 2 or 3) commands over v_max in the frames, then the logarithm of a weight in link keeping."""
+        """(n, 2 or 3) commands over v_max, turned with the subnets, then the logarithm of a weight in link keeping."""
         edges = graph.edges
         assert graph.edge is not None
         known = (graph.features, graph.types, edges.receiver, edges.sender, edges.place, graph.edge[graph.mask])
@@ -170,7 +171,10 @@ def load_plus(path: Path) -> PlusPolicy:
 
 
 class PhygailPlus(SubnetMethod):
-    """v_i = v_max pi(O_i), turned back out of the subnet's frame; links of the subnet kept, late flights aggregated."""
+    """v_i = v_max pi(O_i), turned back out of the subnet's coordinates; its links kept, late flights aggregated.
+
+    Not registered: no policy comes with the package yet (docs/methods/phygail-plus.md).
+    """
 
     name = "phygail-plus"
     summary = "PhyGAIL's learning with anchor, beliefs and links kept, in worlds of at most 20 flying"

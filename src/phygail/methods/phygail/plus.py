@@ -1,9 +1,9 @@
 """`phygail-plus`: PhyGAIL's network and learning with what a subnet knows besides (METHODS 8.8). No torch.
 
 A UAV of the paper sees its neighbors on a map. Here it also knows what its subnet knows: where the subnet is (the
-anchor) and who is lost, where by now and how likely alive (`sensing.beliefs`). Lengths are in radio ranges, vectors are
-turned into the frame of the subnet, whose x axis points from its centroid to the center: a block that flies home is one
-constant command. No input is a command, a target or a weight that a rule has computed.
+anchor) and who is lost, where by now and how likely alive (`sensing.beliefs`). Lengths are in radio ranges. Vectors are
+turned into coordinates of the subnet, whose x axis points from its centroid to the center: a block that flies home is
+one constant command. No input is a command, a target or a weight that a rule has computed.
 
 Not learned: the beliefs, with constants set once (`belief_spec`); link keeping (METHODS 8.6); the aggregation phase,
 flown but not trained with, that ends late flights and flags them.
@@ -70,7 +70,7 @@ def belief_spec(spec: GraphSpec) -> BeliefSpec:
 def observe_plus(
     views: SubnetViews, beliefs: Beliefs, spec: GraphSpec, dtype: type[np.floating] = np.float32
 ) -> tuple[Graph, np.ndarray]:
-    """One more look at the subnets: their graphs, and (n, 2) the x axis of every UAV's frame.
+    """One more look at the subnets: their graphs, and (n, 2) the x axis of every UAV's coordinates.
 
     One node each stands for all wrecks, the center and all lost teammates: what a receiver knows of them is on the
     edge.
@@ -79,28 +79,28 @@ def observe_plus(
     home = views.centers - views.means(views.positions)
     away = np.hypot(home[:, 0], home[:, 1])
     axes = np.where(away[:, None] > 1e-9, home / np.maximum(away, 1e-9)[:, None], (1.0, 0.0))
-    frame = axes[views.subnet]
+    own_axes = axes[views.subnet]
     n = len(views.positions)
     index, mask = np.zeros((n, spec.slots), dtype=np.int64), np.zeros((n, spec.slots), dtype=bool)
     edge = np.zeros((n, spec.slots, EDGE_NUMBERS))
     peers, wrecks = slice(spec.k_act), slice(spec.k_act, spec.k_act + spec.k_dmg)
     center, lost = spec.k_act + spec.k_dmg, slice(spec.k_act + spec.k_dmg + 1, spec.slots)
-    _see_members(views, frame, index[:, peers], mask[:, peers], edge[:, peers])
-    _see_wrecks(views, frame, index[:, wrecks], mask[:, wrecks], edge[:, wrecks])
+    _see_members(views, own_axes, index[:, peers], mask[:, peers], edge[:, peers])
+    _see_wrecks(views, own_axes, index[:, wrecks], mask[:, wrecks], edge[:, wrecks])
     degree = 1 + mask.sum(axis=1)
-    _see_lost(views, beliefs, look, frame, index[:, lost], mask[:, lost], edge[:, lost])
+    _see_lost(views, beliefs, look, own_axes, index[:, lost], mask[:, lost], edge[:, lost])
     index[:, center], mask[:, center] = n + CENTER - 1, True
-    features = _node_features(views, look, home, away, frame, degree)
+    features = _node_features(views, look, home, away, own_axes, degree)
     edge[:, center, :5] = np.concatenate([features[:, :2], -features[:, 2:4], features[:, 5:6]], axis=1)
     kinds = np.repeat([ACTIVE, DAMAGED, CENTER, LOST], [spec.k_act, spec.k_dmg, 1, spec.k_lost])
     types = np.concatenate([np.full(n, ACTIVE), [DAMAGED, CENTER, LOST]])
     nodes = np.concatenate([features, np.zeros((3, NODE_NUMBERS))]).astype(dtype)
     world = np.zeros(n + 3, dtype=np.int64)
-    return Graph(nodes, types, index, mask, kinds, world, 1, edge.astype(dtype)), frame
+    return Graph(nodes, types, index, mask, kinds, world, 1, edge.astype(dtype)), own_axes
 
 
 def turned(vectors: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """(..., 2) the vectors in frames with these x axes ((..., 2))."""
+    """(..., 2) the vectors in coordinates with these x axes ((..., 2))."""
     along = (vectors * axes).sum(axis=-1)
     return np.stack([along, vectors[..., 1] * axes[..., 0] - vectors[..., 0] * axes[..., 1]], axis=-1)
 
@@ -116,17 +116,17 @@ def _compressed(vectors: np.ndarray, distance: np.ndarray, range_m: float) -> np
 
 
 def _node_features(
-    views: SubnetViews, look: Look, home: np.ndarray, away: np.ndarray, frame: np.ndarray, degree: np.ndarray
+    views: SubnetViews, look: Look, home: np.ndarray, away: np.ndarray, own_axes: np.ndarray, degree: np.ndarray
 ) -> np.ndarray:
     """(n, 14) in the order of `NODE_FEATURES`."""
     physics, subnet = views.mission.physics, views.subnet
     range_m = physics.range_m
-    to_center = turned(views.centers[subnet] - views.positions, frame)
+    to_center = turned(views.centers[subnet] - views.positions, own_axes)
     distance = np.hypot(to_center[:, 0], to_center[:, 1])
-    outward = turned(views.positions - views.centers[subnet] + home[subnet], frame)
+    outward = turned(views.positions - views.centers[subnet] + home[subnet], own_axes)
     features = np.empty((len(distance), NODE_NUMBERS))
     features[:, 0:2] = _compressed(to_center, distance, range_m)
-    features[:, 2:4] = turned(views.velocities / physics.speed_mps, frame)
+    features[:, 2:4] = turned(views.velocities / physics.speed_mps, own_axes)
     features[:, 4] = np.log1p(degree) / CROWDED
     features[:, 5] = np.minimum(distance / range_m, FARTHEST) / FARTHEST
     features[:, 8:10] = _compressed(outward, np.hypot(outward[:, 0], outward[:, 1]), range_m)
@@ -141,7 +141,7 @@ def _node_features(
 
 
 def _see_members(
-    views: SubnetViews, frame: np.ndarray, index: np.ndarray, mask: np.ndarray, edge: np.ndarray
+    views: SubnetViews, own_axes: np.ndarray, index: np.ndarray, mask: np.ndarray, edge: np.ndarray
 ) -> None:  # fmt: skip
     """Fill the slots of the nearest linked members."""
     physics, both = views.mission.physics, np.concatenate([views.pairs, views.pairs[:, ::-1]])
@@ -149,13 +149,13 @@ def _see_members(
     row, slot = np.nonzero(mask)
     sender = index[row, slot]
     offset = views.positions[sender] - views.positions[row]
-    edge[row, slot, 0:2] = turned(offset, frame[row]) / physics.range_m
-    edge[row, slot, 2:4] = turned(views.velocities[sender] - views.velocities[row], frame[row]) / physics.speed_mps
+    edge[row, slot, 0:2] = turned(offset, own_axes[row]) / physics.range_m
+    edge[row, slot, 2:4] = turned(views.velocities[sender] - views.velocities[row], own_axes[row]) / physics.speed_mps
     edge[row, slot, 4] = np.hypot(offset[:, 0], offset[:, 1]) / physics.range_m
 
 
 def _see_wrecks(
-    views: SubnetViews, frame: np.ndarray, index: np.ndarray, mask: np.ndarray, edge: np.ndarray
+    views: SubnetViews, own_axes: np.ndarray, index: np.ndarray, mask: np.ndarray, edge: np.ndarray
 ) -> None:  # fmt: skip
     """Fill the slots of the nearest damaged UAVs in range."""
     physics, near = views.mission.physics, views.damaged_in_range
@@ -163,13 +163,13 @@ def _see_wrecks(
     index[mask] = len(views.positions) + DAMAGED - 1
     row, slot = np.nonzero(mask)
     offset = views.roster[spot[mask]] - views.positions[row]
-    edge[row, slot, 0:2] = turned(offset, frame[row]) / physics.range_m
-    edge[row, slot, 2:4] = turned(-views.velocities[row], frame[row]) / physics.speed_mps
+    edge[row, slot, 0:2] = turned(offset, own_axes[row]) / physics.range_m
+    edge[row, slot, 2:4] = turned(-views.velocities[row], own_axes[row]) / physics.speed_mps
     edge[row, slot, 4] = np.hypot(offset[:, 0], offset[:, 1]) / physics.range_m
 
 
 def _see_lost(
-    views: SubnetViews, beliefs: Beliefs, look: Look, frame: np.ndarray, index: np.ndarray, mask: np.ndarray,
+    views: SubnetViews, beliefs: Beliefs, look: Look, own_axes: np.ndarray, index: np.ndarray, mask: np.ndarray,
     edge: np.ndarray,
 ) -> None:  # fmt: skip
     """Fill the slots of the nearest lost teammates that may be alive; of equally near ones the likelier come first."""
@@ -183,7 +183,7 @@ def _see_lost(
     rank = np.arange(len(order)) - (np.cumsum(counts) - counts)[row[order]]
     order, slot = order[rank < index.shape[1]], rank[rank < index.shape[1]]
     row, spot, distance, weight = row[order], spot[order], distance[order], weight[order]
-    offset, subnet = turned(offset[order], frame[row]), views.subnet[row]
+    offset, subnet = turned(offset[order], own_axes[row]), views.subnet[row]
     index[row, slot], mask[row, slot] = len(views.positions) + LOST - 1, True
     edge[row, slot, 0:2] = _compressed(offset, distance, range_m)
     edge[row, slot, 2:4] = offset / np.maximum(distance, 1e-9)[:, None]

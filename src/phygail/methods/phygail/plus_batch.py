@@ -67,7 +67,7 @@ class PlusObservation(Observation):
         self._table = _Table(*[np.empty(0)] * 6)
         self._depth = np.empty((0, 0, 0), dtype=np.float32)  # (B, n, N)
         self._seen = np.empty(0, dtype=np.int64)  # (B,) step up to which the beliefs know
-        self._axes = np.empty((0, 2))  # (receivers, 2) x axis of the frame of each UAV's subnet
+        self._axes = np.empty((0, 2))  # (receivers, 2) x axis of the coordinates of each UAV's subnet
 
     def begin(self, state: BatchState, worlds: np.ndarray) -> None:
         scenarios = list(state.scenarios)
@@ -202,7 +202,7 @@ def _insert(key, entry, keys, entries, filled):
 
 @numba.njit(cache=True, fastmath=False)
 def _turn(dx, dy, ax, ay):
-    """(dx, dy) in the frame whose x axis is (ax, ay)."""
+    """(dx, dy) in coordinates whose x axis is (ax, ay)."""
     return dx * ax + dy * ay, dy * ax - dx * ay
 
 
