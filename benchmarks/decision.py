@@ -76,9 +76,7 @@ def measure(uavs: int, damage: float, policy: Path, repeats: int) -> tuple[int, 
     return alive, whole, seeing, fastest_us(lambda: method.policy.actions(graph), repeats, alive)
 
 
-def measure_ours(
-    uavs: int, damage: float, repeats: int, make: Callable[[], Method] = functools.partial(make_method, "reach-evolved")
-) -> tuple[int, float, float]:
+def measure_ours(uavs: int, damage: float, repeats: int, make: Callable[[], Method]) -> tuple[int, float, float]:
     """(alive, first decision, decision after a few steps) of a method, microseconds per alive UAV, links included."""
     scenario = draw_scenario(uavs, damage, np.random.default_rng(0))
     observer, alive = Observer(scenario), len(scenario.alive)
@@ -143,7 +141,9 @@ def main() -> None:
     print(f"reach-evolved, damage {options.damage:g}; us per alive UAV")
     print(f"{'N':>6} {'alive':>6} {'first':>9} {'later':>11}")
     for uavs in options.uavs:
-        alive, begin, ours[uavs] = measure_ours(uavs, options.damage, repeats[uavs])
+        alive, begin, ours[uavs] = measure_ours(
+            uavs, options.damage, repeats[uavs], functools.partial(make_method, "reach-evolved")
+        )
         print(f"{uavs:>6} {alive:>6} {begin:>9.1f} {ours[uavs]:>11.1f}")
     print("phygail, mean over a stretch of flight; us per alive UAV")
     print(f"{'N':>6} {'damage':>6} {'alive':>6} {'decision':>9} {'links':>6}")
