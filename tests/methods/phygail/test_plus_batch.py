@@ -9,12 +9,15 @@ from phygail.learning.run import override
 from phygail.learning.worlds import zero_shot
 from phygail.methods.phygail import PLUS_KIND, PhygailPlus
 from phygail.methods.phygail.config import PROFILES
+from phygail.methods.phygail.experts.dataset import ExpertSet
 from phygail.methods.phygail.export import export_weights
+from phygail.methods.phygail.gail import imitation_rewards, update_discriminator
 from phygail.methods.phygail.graph import GRAPHS
 from phygail.methods.phygail.learner import STATE, fly_all, make_learner, save_policy
 from phygail.methods.phygail.network import to_tensors
 from phygail.methods.phygail.plus import belief_spec, link_weights, observe_plus, turned_back
 from phygail.methods.phygail.plus_batch import PlusObservation
+from phygail.methods.phygail.rollout import collect
 from phygail.methods.phygail.train import resume_run, start_run, train
 from phygail.methods.steering import MARGIN, keep_links
 from phygail.sensing.beliefs import Beliefs
@@ -179,3 +182,23 @@ def test_flying_all_gives_success_and_moves(policy):
     for ended, moves, case in zip(success, steps, cases, strict=True):
         assert moves <= case.budget_steps
         assert ended or moves == case.budget_steps
+
+
+def test_where_there_are_demonstrations_the_discriminator_judges_what_they_show(database):
+    """GAIL with `plus` on worlds of an expert database: the judge reads the paper's graph of the same states."""
+    settings = ["pool=0", "w_il=0.1", "absorbing=true", "worlds=4", "horizon=3"]
+    config, experts = override(CONFIG, settings), ExpertSet.open(database).training
+    learner = make_learner(config)
+    rollout = collect(learner.actor, experts, config, 1)
+    assert (rollout.graph.features.shape[1], rollout.judged.features.shape[1]) == (14, 5)
+    assert (rollout.judged.receivers, rollout.judged.count) == (rollout.graph.receivers, rollout.graphs)
+    judged = update_discriminator(learner, rollout, experts, config, 1)
+    assert 0 < judged["d_policy"] < 1
+    assert (imitation_rewards(learner.discriminator, rollout, config) > 0).all()
+
+
+def test_settings_that_need_demonstrations_are_refused_without():
+    with pytest.raises(InputError, match="nobody has flown the worlds of a pool"):
+        override(CONFIG, ["w_il=0.1"])
+    with pytest.raises(InputError, match="only the paper's has a warm start"):
+        override(CONFIG, ["pool=0", "clone_passes=2"])

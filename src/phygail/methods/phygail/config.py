@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from phygail.config import InputError, Registry
-from phygail.methods.phygail.graph import GRAPHS, GraphSpec
+from phygail.methods.phygail.graph import GRAPHS, PAPER, GraphSpec
 from phygail.methods.phygail.graph_batch import OBSERVATIONS, Observation
 from phygail.methods.phygail.heads import Command
 from phygail.methods.phygail.network import EncoderSpec, Gates, LayerKind
@@ -125,11 +125,10 @@ class TrainConfig:
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise InputError(f"{name} {getattr(self, name)!r}: there are {', '.join(known)}")
-        if (self.pool or self.observation != "paper") and (self.w_il or self.clone_passes or self.teach_rounds):
-            raise InputError(
-                f"pool {self.pool}, observation {self.observation}: there are no demonstrations of such worlds, "
-                "set w_il=0, clone_passes=0 and teach_rounds=0"
-            )
+        if self.pool and self.w_il:
+            raise InputError(f"w_il {self.w_il}: nobody has flown the worlds of a pool, set w_il=0 or pool=0")
+        if self.observation != "paper" and (self.clone_passes or self.teach_rounds):
+            raise InputError(f"observation {self.observation}: only the paper's has a warm start, leave it out")
         if not self.absorbing and self.w_il * math.log(2.0) >= (1.0 - self.gamma) * self.r_base:
             raise InputError(
                 f"w_il {self.w_il} with gamma {self.gamma} and r_base {self.r_base} makes waiting worth more than "
@@ -149,6 +148,17 @@ class TrainConfig:
             self.layer, self.layers, self.width, seen.features, seen.types, self.gates,
             compact=self.compact, edge_features=seen.edge_features,
         )  # fmt: skip
+
+    @property
+    def judge_spec(self) -> EncoderSpec:
+        """The encoder of the discriminator, which always reads the paper's graph: that is what demonstrations hold."""
+        paper = OBSERVATIONS.get("paper")
+        return replace(self.encoder_spec, features=paper.features, types=paper.types, edge_features=0)
+
+    @property
+    def judge_graph(self) -> GraphSpec:
+        """What the discriminator sees of a UAV."""
+        return self.graph_spec if self.observation == "paper" else PAPER
 
     def new_observation(self) -> Observation:
         """What follows a batch of worlds and sees for the policy."""

@@ -136,7 +136,7 @@ def make_learner(config: TrainConfig) -> Learner:
         )
         extra = CLOCK_FACTS * config.critic_clock + GAP_FACTS * config.critic_gap
         critic = Critic(spec, centralized=config.centralized_critic, extra=extra)
-        discriminator = Discriminator(spec)
+        discriminator = Discriminator(config.judge_spec)
     last = actor.log_std[-1]
     assert isinstance(last, nn.Linear)
     nn.init.constant_(last.bias, config.initial_log_std)

@@ -19,7 +19,7 @@ from phygail.learning.worlds import CaseSet, ExpertCase
 from phygail.methods.phygail.config import TrainConfig
 from phygail.methods.phygail.experts.dataset import FrameBatch
 from phygail.methods.phygail.graph import Graph
-from phygail.methods.phygail.graph_batch import Observation, join, pick
+from phygail.methods.phygail.graph_batch import Observation, join, observe, pick
 from phygail.methods.phygail.heads import Actor
 from phygail.methods.phygail.network import MESSAGE_HIDDEN, GraphInput, to_tensors
 from phygail.methods.phygail.rewards import (
@@ -56,6 +56,7 @@ class Rollout:
     Attributes:
         graph: The T B observations in one table; that of world b at decision t is number t B + b.
         after: The B observations after the last step.
+        judged: What the discriminator sees of the same states, in the same order.
         alive: (T, B, n) bool. alive_after: (B, n) bool.
         u: (M, 2) float32, as sampled. log_prob: (M,) float32, its log density.
         command: (M, 2) float32, executed velocity / v_max of the first step of a decision.
@@ -71,6 +72,7 @@ class Rollout:
 
     graph: Graph
     after: Graph
+    judged: Graph
     alive: np.ndarray
     alive_after: np.ndarray
     u: np.ndarray
@@ -104,6 +106,11 @@ class Rollout:
     def batch(self, numbers: np.ndarray) -> tuple[GraphInput, np.ndarray]:
         """Some observations as tensors and their nodes ((r,) int, ascending)."""
         picked, rows = pick(self.graph, numbers)
+        return to_tensors(picked), rows
+
+    def judged_batch(self, numbers: np.ndarray) -> tuple[GraphInput, np.ndarray]:
+        """The same as the discriminator sees them."""
+        picked, rows = pick(self.judged, numbers)
         return to_tensors(picked), rows
 
     def parts(self, size: int) -> Iterator[tuple[GraphInput, np.ndarray]]:
@@ -342,6 +349,7 @@ class RolloutLog:
     def __init__(self, source: CaseSource, config: TrainConfig) -> None:
         self._source, self._config = source, config
         self._graphs: list[Graph] = []
+        self._judged: list[Graph] = []
         self._columns: dict[str, list[np.ndarray]] = {}
         self._flights: list[EpisodeResult] = []
 
@@ -353,6 +361,8 @@ class RolloutLog:
         executed = seen.flown[0].velocities / before.cases.speed_mps[:, None, None]
         ended = last.terminated | last.truncated
         self._graphs.append(seen.graph)
+        if config.w_il and config.observation != "paper":
+            self._judged.append(observe(before, config.judge_graph))
         self._keep(
             alive=before.mask, u=seen.u, log_prob=seen.log_prob, command=executed[before.mask].astype(np.float32),
             environment=reward, steps=np.sum(seen.moved, axis=0), ended=ended, saved=saved,
@@ -367,9 +377,11 @@ class RolloutLog:
         flat = {name: np.concatenate(self._columns[name]) for name in ("u", "log_prob", "command", "facts")}
         stacked = {name: np.stack(self._columns[name]) for name in ("alive", "environment", "steps", "ended", "saved")}
         facts = critic_facts(state, self._source.expert_steps(state), self._config)
+        graph = join(self._graphs)
         return Rollout(
-            join(self._graphs), observation.observe(state), alive_after=state.mask, facts_after=facts,
-            flights=tuple(self._flights), worlds=self._source.save(state) | observation.save(), **flat, **stacked,
+            graph, observation.observe(state), join(self._judged) if self._judged else graph, alive_after=state.mask,
+            facts_after=facts, flights=tuple(self._flights), worlds=self._source.save(state) | observation.save(),
+            **flat, **stacked,
         )  # fmt: skip
 
     def _keep(self, **entries: np.ndarray) -> None:
