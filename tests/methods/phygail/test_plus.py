@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from phygail.config import Physics
-from phygail.methods.phygail.graph import GRAPHS
 from phygail.methods.phygail.plus import (
     EDGE_NUMBERS,
+    GRAPHS,
     LIGHTEST,
     NODE_NUMBERS,
     belief_spec,

@@ -12,10 +12,9 @@ from phygail.methods.phygail.config import PROFILES
 from phygail.methods.phygail.experts.dataset import ExpertSet
 from phygail.methods.phygail.export import export_weights
 from phygail.methods.phygail.gail import imitation_rewards, update_discriminator
-from phygail.methods.phygail.graph import GRAPHS
 from phygail.methods.phygail.learner import STATE, fly_all, make_learner, save_policy
 from phygail.methods.phygail.network import to_tensors
-from phygail.methods.phygail.plus import belief_spec, link_weights, observe_plus, turned_back
+from phygail.methods.phygail.plus import GRAPHS, belief_spec, link_weights, observe_plus, turned_back
 from phygail.methods.phygail.plus_batch import PlusObservation
 from phygail.methods.phygail.rollout import collect
 from phygail.methods.phygail.train import resume_run, start_run, train

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from phygail.config import InputError, Registry
+from phygail.methods.phygail import plus
 from phygail.methods.phygail.graph import GRAPHS, PAPER, GraphSpec
 from phygail.methods.phygail.graph_batch import OBSERVATIONS, Observation
 from phygail.methods.phygail.heads import Command
@@ -40,7 +41,7 @@ class TrainConfig:
     width: int = 128  # d_h
     compact: bool = False  # True: hidden sizes are the width, gates linear, no LayerNorm (network.CompactLayer)
     observation: str = "paper"  # what a policy reads; see methods.phygail.graph_batch.OBSERVATIONS
-    graph: str = "paper"  # what a UAV attends to; ablations: see methods.phygail.graph.GRAPHS
+    graph: str = "paper"  # what a UAV attends to; ablations: see methods.phygail.graph.GRAPHS (of plus: plus.GRAPHS)
     centralized_critic: bool = True  # False: the critic reads its own embedding only
     critic_clock: bool = False  # True: the critic also reads t / T_max and t / (alpha T_E) (METHODS 4.3, remark iii)
     critic_gap: bool = False  # True: the critic also reads ln T_E and the gaps, largest and summed, in ranges
@@ -118,7 +119,7 @@ class TrainConfig:
         choices = {
             "layer": get_args(LayerKind),
             "gates": get_args(Gates),
-            "graph": GRAPHS,
+            "graph": GRAPHS if self.observation == "paper" else plus.GRAPHS,
             "command": get_args(Command),
         }
         OBSERVATIONS.get(self.observation)
@@ -138,7 +139,7 @@ class TrainConfig:
     @property
     def graph_spec(self) -> GraphSpec:
         """What a UAV attends to."""
-        return GRAPHS[self.graph]
+        return GRAPHS[self.graph] if self.observation == "paper" else plus.GRAPHS[self.graph]
 
     @property
     def encoder_spec(self) -> EncoderSpec:

@@ -115,8 +115,6 @@ GRAPHS: Mapping[str, GraphSpec] = MappingProxyType(
         "no-center": GraphSpec(center=False),
         "no-center-recentered": GraphSpec(center=False, recenter=True),
         "fixed-scale": GraphSpec(scale_m=FIXED_SCALE_M),
-        "plus": GraphSpec(k_lost=4),
-        "plus-8": GraphSpec(k_lost=8),
         **{f"k-act-{k}": GraphSpec(k_act=k) for k in (1, 2, 4, 6, 12)},  # the paper's sensitivity to its two budgets
         **{f"k-dmg-{k}": GraphSpec(k_dmg=k) for k in (1, 2, 5)},
     }

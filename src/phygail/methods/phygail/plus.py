@@ -12,6 +12,8 @@ flown but not trained with, that ends late flights and flags them.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -59,6 +61,14 @@ EDGE_FEATURES: tuple[Feature, ...] = (
 )
 NODE_NUMBERS, EDGE_NUMBERS = (
     sum(1 + feature.name.count(",") for feature in features) for features in (NODE_FEATURES, EDGE_FEATURES)
+)
+
+GRAPHS: Mapping[str, GraphSpec] = MappingProxyType(
+    {
+        "plus": GraphSpec(k_lost=4),
+        "plus-8": GraphSpec(k_lost=8),
+        "plus-far": GraphSpec(k_lost=4, lost_horizon=6.0),
+    }
 )
 
 
