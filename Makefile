@@ -27,18 +27,25 @@ wheel: .venv/bin/python
 	env -u PYTHONPATH out/wheel/venv/bin/python tools/weigh.py $(LIGHT_MB)
 	cd out/wheel && env -u PYTHONPATH venv/bin/phygail recover --uavs 50 --damage 0.5 --methods reach-evolved,convex --picture demo.png
 
-# Every picture that documents show, from rows on disk and fresh flights.
+# Every picture that documents show, from rows on disk and fresh flights; make figures FORMATS=pdf,svg draws those of rows so, too.
 figures: .venv/full
 	$(DEMO) --picture docs/images/recovery.png
-	$(BIN)/python results/update_readme.py --figures
+	$(BIN)/python results/update_readme.py --figures$(if $(FORMATS),=$(FORMATS))
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_pictures.py --flights
 
-test: lint type
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+# Style and types are checked beside the tests and told below them; either failing fails.
+test: .venv/full
+	@mkdir -p out; ($(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy) > out/checks.log 2>&1 & checks=$$!; \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup; tests=$$?; \
+	wait $$checks; checks=$$?; cat out/checks.log; \
+	if [ $$tests != 0 ]; then echo "make test: tests failed"; fi; \
+	if [ $$checks != 0 ]; then echo "make test: ruff or mypy failed"; fi; \
+	[ $$tests = 0 ] && [ $$checks = 0 ]
 
+# Properties draw other examples each time here; `make test` draws the same.
 test-slow: .venv/full
-	$(BIN)/python -m pytest -m slow
+	HYPOTHESIS_PROFILE=drawn $(BIN)/python -m pytest -m slow
 
 test-paper: .venv/full
 	$(BIN)/python -m pytest -m paper

@@ -1,6 +1,6 @@
 """Takes the pictures of the page for the documents: `python docs/make_pictures.py` (needs a chromium, extra `dev`).
 
-The flights of the gallery are made by the commands that stand there: `python docs/make_pictures.py --flights`.
+The flights of gallery.md and worlds.md are made by the commands that stand there: add `--flights`.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ def finish_of(browser: Browser) -> int:
 
 
 def make_flights() -> None:
-    """Fly the gallery: the commands of docs/gallery.md, movies into `_static`, pictures into `images`."""
-    text = (IMAGES.parent / "gallery.md").read_text(encoding="utf-8")
+    """Fly the commands of docs/gallery.md and docs/worlds.md: movies into `_static`, pictures into `images`."""
+    text = "\n".join((IMAGES.parent / name).read_text(encoding="utf-8") for name in ("gallery.md", "worlds.md"))
     for line in text.splitlines():
         if line.startswith("    phygail recover ") and " --picture " in line:
             *words, file = line.split()[1:]
-            folder = IMAGES if file.endswith(".gif") else IMAGES.parent / "_static"
+            folder = IMAGES if file.endswith((".gif", ".png")) else IMAGES.parent / "_static"
             subprocess.run([sys.executable, "-m", "phygail", *words, str(folder / file)], check=True)
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -21,6 +23,7 @@ from phygail.experiments.propositions import RADIO, read_measures
 from phygail.experiments.rows import read_rows, rows_table
 from phygail.experiments.statistics import (
     Evidence,
+    Interval,
     common_cases,
     compare_paired,
     load_evidence,
@@ -86,6 +89,47 @@ def in_experiment(folder: str, method: str, other: str, sizes: str = "all") -> s
     return interval_text(*compare_paired(_of_size(evidence(folder).rows, sizes), method, other)[0])
 
 
+@functools.cache
+def _folder(name: str) -> pl.DataFrame:
+    """The rows of a folder that `phygail compare` made."""
+    return rows_table(read_rows(RESULTS / name / "rows.csv"))
+
+
+@fact
+def in_folder(folder: str, method: str, other: str, sizes: str = "all") -> str:
+    """`paired` on the cases of a folder of `phygail compare`."""
+    return interval_text(*compare_paired(_of_size(_folder(folder), sizes), method, other)[0])
+
+
+@fact
+def across(folder: str, other: str, method: str, theirs: str = "", sizes: str = "all") -> str:
+    """Steps of a method in one folder over its (or another method's) in another, paired on the cases of both."""
+    wanted = ((folder, method), (other, theirs or method))
+    parts = [_of_size(_folder(name), sizes).filter(pl.col("method") == who) for name, who in wanted]
+    named = [
+        rows.select(
+            "scenario", "uavs", "damaged", "subnets", "converged", "time_s", "contact_rate_capped", "steps"
+        ).with_columns(method=pl.lit(name))
+        for rows, name in zip(parts, ("mine", "theirs"), strict=True)
+    ]
+    return interval_text(*compare_paired(pl.concat(named), "mine", "theirs")[0])
+
+
+@fact
+def folder_mean(folder: str, method: str, column: str, sizes: str = "all", form: str = ".2f") -> str:
+    """Mean of a column of the summary of a folder of `phygail compare`; "cases" is their number."""
+    summary = summarize(_of_size(_folder(folder), sizes)).filter(pl.col("method") == method)
+    return format(summary[column][0], "d" if column == "cases" else form)
+
+
+@fact
+def on_cases_of(folder: str, method: str, cases_of: str, sizes: str) -> str:
+    """Mean steps of a method of one folder on the cases of another."""
+    rows = _of_size(_folder(folder), sizes).filter(pl.col("method") == method)
+    flown = rows.join(_folder(cases_of).select("scenario").unique(), on="scenario")
+    return f"{flown['steps'].mean():.0f}"
+
+
 @fact
 def mean(number: str, method: str, column: str, sizes: str = "all", form: str = ".0f") -> str:
     """Mean of a column of the summary of a draw."""
@@ -114,13 +158,15 @@ def _all_flights() -> pl.DataFrame:
         "subnets",
         "uavs",
         "variant",
+        "world",
     ]
     parts = [
         rows_table(read_rows(path)).select(columns)
         for path in sorted(RESULTS.rglob("rows.csv"))
-        if not any(name in path.parts for name in ("ablation", "sensitivity", "case-study", "inertia", "worlds"))
+        if not any(name in path.parts for name in ("ablation", "sensitivity", "case-study", "inertia"))
     ]
-    flown = pl.concat(parts).filter((pl.col("subnets") > 1) & (pl.col("variant") == ""))
+    plain = (pl.col("subnets") > 1) & (pl.col("variant") == "") & (pl.col("world") == "")
+    flown = pl.concat(parts).filter(plain)
     return flown.unique([name for name in columns if name != "converged"])
 
 
@@ -165,9 +211,19 @@ def seconds(folder: str, method: str, level: str = "0", sizes: str = "all", form
 
 @fact
 def loss(folder: str, method: str, level: str, sizes: str = "all") -> str:
-    """How much longer it takes at a level of noise or delay than without, in percent."""
-    ratio = _seconds(folder, method, float(level), sizes) / _seconds(folder, method, 0.0, sizes)
-    return f"{100 * (ratio - 1):+.0f} %"
+    """How many more steps the same cases take at a level of noise or delay than without: "+4 % (+1 to +6)"."""
+    shown = evidence(folder)
+    pair = sensed_ratio(replace(shown, rows=_of_size(shown.rows, sizes)), method, float(level))
+    ratio, low, high = (f"{round(100 * (value - 1)):+d}" if math.isfinite(value) else "" for value in pair)
+    return f"{ratio} % ({low} to {high})" if low else f"{ratio} %"
+
+
+def sensed_ratio(shown: Evidence, method: str, level: float) -> Interval:
+    """Steps of a method at a level of noise or delay over its steps without, on the same cases, with its interval."""
+    column = sensed_column(shown)[0]
+    mine = shown.rows.filter((pl.col("method") == method) & ((pl.col(column) == 0) | (pl.col(column) == level)))
+    told = pl.when(pl.col(column) == level).then(pl.lit("with")).otherwise(pl.lit("without"))
+    return compare_paired(mine.with_columns(method=told), "with", "without")[0]
 
 
 def _seconds(folder: str, method: str, level: float, sizes: str) -> float:
@@ -197,16 +253,29 @@ def over(folder: str, method: str, sizes: str) -> str:
 
 @fact
 def radio(method: str, uavs: str, quantity: str = "bytes", column: str = "bound") -> str:
-    """Bytes or rounds per UAV and second by radio; "bound" is when the network is one again."""
+    """Bytes, kB or rounds per UAV and second by radio; "bound" is when the network is one again."""
+    if quantity == "kB":
+        return f"{float(radio(method, uavs, 'bytes', column).replace(',', '')) / 1000:.1f}"
     rows = read_measures(RESULTS / "propositions" / RADIO)
     mine = [row[column] for row in rows if row["uavs"] == int(uavs) and row["quantity"] == f"{quantity} {method}"]
     return f"{sum(mine) / len(mine):,.0f}"
 
 
 @fact
-def cases(what: str) -> str:
-    """Number of cases of the benchmark, or distinct ones of a draw."""
-    return f"{len(load_cases()) if what == 'benchmark' else split_cases(draw(what))['scenario'].n_unique():,}"
+def cases(what: str, part: str = "") -> str:
+    """Number of cases of the benchmark (or of a part of it), or distinct ones of a draw (or of a method of it)."""
+    if what == "benchmark":
+        return f"{sum(case.id.startswith(part) for case in load_cases()):,}"
+    rows = split_cases(draw(what)).filter(pl.col("method") == part if part else pl.lit(True))
+    return f"{rows['scenario'].n_unique():,}"
+
+
+@fact
+def per_setting(folder: str, sizes: str = "all", method: str = "reach-evolved") -> str:
+    """Cases of every setting of an experiment that a method flew: "10", or "5 to 10"."""
+    rows = _of_size(evidence(folder).rows.filter(pl.col("method") == method), sizes)
+    counts = rows.group_by("leg", "uavs", "damaged").len()["len"]
+    return f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
 
 
 @fact
@@ -218,12 +287,55 @@ def single(method: str, column: str, failures_: str = "1", form: str = ".1f") ->
 
 
 @fact
+def single_cases(failures_: str) -> str:
+    """Cases of a swarm size, kind and number of failures of the experiment single-failure: "200", or "30 to 100"."""
+    rows = evidence("single-failure").rows.filter(pl.col("damaged") == int(failures_))
+    counts = rows.group_by("leg", "uavs").agg(pl.col("scenario").n_unique())["scenario"]
+    return f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
+
+
+@fact
+def single_ratio(method: str, other: str, failures_: str = "1") -> str:
+    """Steps over another method's in the experiment single-failure, with the paired 95 % interval."""
+    rows = evidence("single-failure").rows.filter(pl.col("damaged") == int(failures_))
+    return interval_text(*compare_paired(rows, method, other)[0])
+
+
+@fact
 def weights(method: str, key: str) -> str:
     """An entry of a policy's JSON, by its path with dots."""
     value = read_json(RESULTS.parent / "src" / "phygail" / "weights" / f"{method}.json")
     for part in key.split("."):
         value = value[part]
     return value if isinstance(value, str) else json.dumps(value)
+
+
+@fact
+def weight_count(method: str, without: str = "-") -> str:
+    """Numbers in the weights of a policy, without the tensors whose names begin so, from the header of their file."""
+    content = (RESULTS.parent / "src" / "phygail" / "weights" / f"{method}.safetensors").read_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    kept = [about["shape"] for name, about in header.items() if name != "__metadata__" and not name.startswith(without)]
+    return f"{sum(math.prod(shape) for shape in kept):,}"
+
+
+@fact
+def generations(name: str) -> str:
+    """How many generations the log of a training under results/trained holds."""
+    return str(len((RESULTS / "trained" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()))
+
+
+@fact
+def light_mb(_: str) -> str:
+    """What the light install may weigh: CI fails above."""
+    return re.search(r"^LIGHT_MB := (\d+)", (RESULTS.parent / "Makefile").read_text(encoding="utf-8"), re.M)[1]
+
+
+@fact
+def selection(what: str) -> str:
+    """Of the choice among evolved policies (results/trained/selection.csv): "cases", or "policies"."""
+    rows = pl.read_csv(RESULTS / "trained" / "selection.csv")
+    return str(rows.select(["policy"] if what == "policies" else ["uavs", "damage", "case"]).unique().height)
 
 
 @functools.cache
@@ -233,9 +345,20 @@ def _inertia() -> pl.DataFrame:
 
 @fact
 def inertia(column: str, method: str, acceleration: str) -> str:
-    """Closest approach (m) or torn subnets of the flights with inertia (benchmarks/inertia.py)."""
+    """Closest approach (m), torn subnets or number of the flights with inertia (benchmarks/inertia.py)."""
     rows = _inertia().filter((pl.col("method") == method) & (pl.col("acceleration_mps2") == float(acceleration)))
+    if column == "cases":
+        return str(rows["scenario"].n_unique())
     return f"{rows['closest_m'].min():.2f}" if column == "closest_m" else str(rows["tears"].sum())
+
+
+@fact
+def case_study(column: str) -> str:
+    """Of the case flown along the training, epoch by epoch: "epoch", "steps" or "bound_steps"."""
+    found = sorted((RESULTS / "case-study").glob("epoch-*/rows.csv"))
+    rows = [read_rows(path)[0] | {"epoch": int(path.parent.name.split("-")[1])} for path in found]
+    values = list(dict.fromkeys(row[column] for row in rows)) if column == "bound_steps" else [r[column] for r in rows]
+    return " and ".join(filter(None, (", ".join(map(str, values[:-1])), str(values[-1]))))
 
 
 @fact

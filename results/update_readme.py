@@ -10,6 +10,7 @@ docs/experiments/ is written whole: a page for every experiment. A test makes ev
 from __future__ import annotations
 
 import functools
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -19,7 +20,8 @@ from pathlib import Path
 import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parent))
-from facts import FACTS, RESULTS, draw, evidence, experiment_of, interval_text, rank
+from facts import FACTS, RESULTS, draw, evidence, experiment_of, fact, interval_text, rank, sensed_ratio
+from world_tables import contacts_table, costs_table, soaks_table
 
 from phygail.benchmark import board, read_entry
 from phygail.experiments.catalog import EXPERIMENTS, LARGE
@@ -31,13 +33,16 @@ from phygail.experiments.statistics import (
     Evidence,
     compare_paired,
     load_evidence,
+    log_entries,
     sensed_column,
     sensed_means,
     split_cases,
     summarize,
+    validations,
 )
-from phygail.files import write_text
+from phygail.files import read_json, write_text
 from phygail.methods import METHODS
+from phygail.render.style import drawer
 from phygail.render.tables import cell_text, markdown_table
 
 ROOT = RESULTS.parent
@@ -49,6 +54,7 @@ NUMBER = re.compile(r"(<!--(?P<fact>\w+):(?P<arguments>[^>]*?)-->)(.*?)(<!--/-->
 CLAIMS = (("reach-evolved", "reach"), ("reach-evolved", "sidr"), ("reach", "sidr"), ("reach-evolved", "convex"),
           ("reach-evolved", "phygail-taught"), ("phygail-taught", "sidr"))  # fmt: skip
 SIZES = ("100", "200", "500", "all")
+LEARNING_EPOCHS = (10, 20, 50, 100, 150, 300)
 
 
 def pages() -> list[Path]:
@@ -161,14 +167,69 @@ def sensing_table(folder: str) -> str:
         for name, rows in (("first", mine.filter(pl.col("uavs").is_in(sizes))), ("second", again)):
             if not rows.is_empty():
                 shown = ", ".join(map(str, sizes))
-                lines.append([f"`{method}`", name, shown, *_times(replace(first, rows=rows), levels)])
-    return markdown_table(["method", "draw", "N", *(f"{level:g} {unit}" for level in levels)], lines)
+                told = interval_text(*sensed_ratio(replace(first, rows=rows), method, levels[-1]))
+                lines.append([f"`{method}`", name, shown, *_times(replace(first, rows=rows), levels), told])
+    header = ["method", "draw", "N", *(f"{level:g} {unit}" for level in levels), f"{levels[-1]:g} / 0 {unit}"]
+    return markdown_table(header, lines)
 
 
 def _times(shown: Evidence, levels: list[float]) -> list[str]:
     means = sensed_means(shown)
     known = dict(zip(means[sensed_column(shown)[0]], means["time_s"], strict=True))
     return [cell_text(known.get(level), ".2f") for level in levels]
+
+
+INTERVALS = (
+    "paired",
+    "at_damage",
+    "in_experiment",
+    "in_folder",
+    "across",
+    "loss",
+    "single_ratio",
+)  # facts with a 95 % interval
+CELL = re.compile(r"\d \([\d.]+ to [\d.]+\)")
+
+
+@fact
+def comparisons(what: str) -> str:
+    """How many comparisons have an interval: of the headline's second draw, or in all of the documents."""
+    if what == "2":
+        second = [line for line in paired_table("").splitlines() if "| second |" in line]
+        return str(sum(len(CELL.findall(line)) for line in second))
+    texts = [page.read_text(encoding="utf-8") for page in pages()]
+    marks = {match[1] for text in texts for match in NUMBER.finditer(text) if match["fact"] in INTERVALS}
+    tables = [paired_table(""), sensing_table("noise"), sensing_table("delay")]
+    entries = [line for line in leaderboard("").splitlines() if len(re.findall(r"\d-\d", line)) == 2]
+    return str(len(marks) + sum(len(CELL.findall(table)) for table in tables) + len(entries))
+
+
+def learning_table(_: str) -> str:
+    """Held-out success, time over bound and CPU minutes along the trainings of results/training."""
+    lines = []
+    for folder in sorted((RESULTS / "training").glob("full-s*")):
+        known = {entry["epoch"]: entry for entry in validations(folder)}
+        cells = [
+            f"{known[n]['success']:.2f}, {known[n]['over_bound']:.2f} ({known[n]['cpu_minutes']:.1f} min)"
+            if n in known else cell_text(None, "") for n in LEARNING_EPOCHS
+        ]  # fmt: skip
+        lines.append([str(read_json(folder / "training.json")["config"]["seed"]), *cells])
+    return markdown_table(["seed", *(f"epoch {n}" for n in LEARNING_EPOCHS)], lines)
+
+
+def learning_lines(name: str) -> str:
+    """Some lines of the log of a training, as the terminal shows them."""
+    entries = {entry["epoch"]: entry for entry in log_entries(RESULTS / "training" / name)}
+    lines = []
+    for epoch in (n for n in (1, 10, 20, 60, 150, 300) if n in entries):
+        entry, seen = entries[epoch], entries[epoch].get("validation")
+        flown, judged = entry["flown"], entry["discriminator"]
+        held = f"  | held out: success {seen['success']:.3f}, over bound {seen['over_bound']:.3f}" if seen else ""
+        lines.append(
+            f"    epoch {epoch}/{max(entries)}  {flown['episodes']:.0f} episodes  success {flown['success']:.2f}  "
+            f"over bound {flown['over_bound']:.2f}  ...  D {judged['d_expert']:.2f}/{judged['d_policy']:.2f}{held}\n"
+        )
+    return "\n" + "".join(lines) + "\n"
 
 
 def result_table(method: str) -> str:
@@ -234,6 +295,11 @@ KINDS: dict[str, Callable[[str], str]] = {
     "report": report,
     "experiments": experiments_table,
     "radio": radio_table,
+    "world-costs": costs_table,
+    "soaks": soaks_table,
+    "contacts": contacts_table,
+    "learning": learning_table,
+    "log": learning_lines,
 }
 
 
@@ -293,10 +359,26 @@ def draw_overall(path: Path) -> None:
     draw_curves(rows.filter(pl.col("method").is_in(names.implode())), path)
 
 
+def draw_trained(kind: str) -> None:
+    """The curves of the trainings under results/trained, and the histogram of its expert database."""
+    from phygail.learning.log import curves_figure
+    from phygail.methods.phygail.experts.dataset import ExpertSet, draw_expert_steps
+    from phygail.methods.reach_evolved.train import PANELS
+
+    folder = RESULTS / "trained"
+    logs = {path.stem: (path, (PANELS,)) for path in folder.glob("*.jsonl")}
+    logs["phygail-taught"] = (folder / "phygail-taught" / "log.jsonl", ())
+    for name, (path, panels) in logs.items():
+        entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        drawer(lambda of: curves_figure(*of))((entries, *panels), folder / f"{name}.{kind}")
+    draw_expert_steps(ExpertSet.open(folder / "full.h5"), folder / f"experts.{kind}")
+
+
 def draw_figures(kinds: list[str]) -> None:
-    """Every figure of an experiment, and the README's."""
+    """Every figure of an experiment, of the trainings, and the README's."""
     for kind in kinds:
         draw_overall(DOCS / "images" / f"overall.{kind}")
+        draw_trained(kind)
         for name in reports():
             experiment = EXPERIMENTS.get(experiment_of(name))
             shown = load_evidence(experiment, flights_folder(experiment, RESULTS / name))

@@ -1,10 +1,21 @@
 """What tests of several rooms share, and how they are shared among processes."""
 
+import contextlib
 import functools
+import os
 import re
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# What properties draw is the same every time, so that a change fails for what it changed; make test-slow draws anew.
+# Slow examples are no failure: the machine may be busy.
+settings.register_profile("drawn", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("fixed", parent=settings.get_profile("drawn"), derandomize=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 ROOT = Path(__file__).parent.parent
 
@@ -37,10 +48,21 @@ def pytest_xdist_make_scheduler(config, log):
 class Here:
     """An engine without processes: their start would take longer than short flights."""
 
-    def start(self, job):
-        from phygail.experiments.rows import case_reader, prepare  # here: most tests need none of it
+    def __init__(self, workers=1):
+        from phygail.config import InputError  # here: most tests need none of it
 
-        prepare(job)
+        if workers < 1:
+            raise InputError(f"{workers} workers: choose at least 1")
+
+    def start(self, job):
+        from phygail.config import InputError
+        from phygail.experiments.engine import RefusedError
+        from phygail.experiments.rows import case_reader, prepare
+
+        try:
+            prepare(job)
+        except InputError as error:
+            raise RefusedError(str(error)) from error
         self.job, self.read_case = job, case_reader(job)
 
     def run(self, tasks):
@@ -57,3 +79,54 @@ class Here:
 def here():
     """Flies in the process of the test."""
     return Here()
+
+
+@pytest.fixture(scope="module")
+def no_processes():
+    """Comparisons of this file fly in the process of the test; tests/experiments/test_engine.py starts workers."""
+    with pytest.MonkeyPatch.context() as patched:
+        # The engine last: who imports it meanwhile for good must not get this one.
+        patched.setattr("phygail.experiments.runner.LocalEngine", Here)
+        patched.setattr("phygail.experiments.engine.LocalEngine", Here)
+        yield
+
+
+@pytest.fixture(scope="module")
+def typed(no_processes):
+    """A function that runs a line as a user types it in a folder and gives its exit code; the process is this one."""
+    from phygail.cli.main import main
+    from phygail.methods import METHODS
+
+    def run(line, folder):
+        with contextlib.chdir(folder):
+            try:
+                return main(shlex.split(line.removeprefix("phygail ")))
+            except SystemExit as end:  # --help
+                return end.code or 0
+
+    known, loaded = dict(METHODS._entries), set(sys.modules)
+    yield run
+    METHODS._entries.clear()
+    METHODS._entries.update(known)
+    for name in [name for name in set(sys.modules) - loaded if name.startswith("phygail_plugin_")]:
+        del sys.modules[name]
+
+
+@pytest.fixture(scope="module")
+def no_figures():
+    """Spares the half second that figures of a comparison take; tests/cli/test_commands.py looks at them."""
+    import phygail.experiments.reproduce  # noqa: F401  # it must not meet the patch when it is imported
+
+    with pytest.MonkeyPatch.context() as patched:
+        for name in ("draw_curves", "draw_over_bound"):
+            patched.setattr(f"phygail.experiments.figures.{name}", lambda rows, path: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def no_learning_curves():
+    """Trainings of this file end without their picture, half a second each; test_train.py of phygail looks at one."""
+    pytest.importorskip("torch")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("phygail.learning.run.draw_curves", lambda folder, panels: None)
+        yield

@@ -18,6 +18,15 @@ SPEC.loader.exec_module(EQUATIONS)
 TEXT = "\n".join(path.read_text(encoding="utf-8") for path in sorted(EQUATIONS.SOURCE.rglob("*.py")))
 
 
+@pytest.fixture(scope="module")
+def marks():
+    """Reading all docstrings takes seconds: once."""
+    found = list(EQUATIONS.marks())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(EQUATIONS, "marks", lambda: iter(found))
+        yield found
+
+
 @pytest.mark.parametrize("number", range(1, EQUATIONS.LAST + 1))
 def test_an_equation_stands_once_in_the_code_or_is_listed_with_its_reason(number):
     hits = len(re.findall(rf"eqs?\. {number}(?!\d)", TEXT))
@@ -30,19 +39,19 @@ def test_at_most_ten_are_not_built_and_every_one_says_why():
     assert all(EQUATIONS.NOT_BUILT.values())
 
 
-def test_every_number_stands_at_the_end_of_the_first_paragraph_of_a_docstring():
-    found = Counter(number for number, _ in EQUATIONS.marks())
+def test_every_number_stands_at_the_end_of_the_first_paragraph_of_a_docstring(marks):
+    found = Counter(number for number, _ in marks)
     assert set(found.values()) == {1}
     assert set(found) | set(EQUATIONS.NOT_BUILT) == set(range(1, EQUATIONS.LAST + 1))
 
 
-def test_the_page_is_that_of_the_code():
+def test_the_page_is_that_of_the_code(marks):
     assert EQUATIONS.PAGE.read_text(encoding="utf-8") == EQUATIONS.page()
 
 
-def test_the_method_of_the_paper_is_in_its_folder():
+def test_the_method_of_the_paper_is_in_its_folder(marks):
     """Sections IV-B to IV-D, but for the world's own part of eq. 9."""
-    for number, home in EQUATIONS.marks():
+    for number, home in marks:
         if EQUATIONS.EQUATIONS[number][0] in ("IV-B", "IV-C", "IV-D") and number != 9:
             assert home.startswith("methods/phygail/"), (number, home)
 

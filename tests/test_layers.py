@@ -4,6 +4,7 @@ root < swarm < sensing < render < methods/*.py < learning < methods/*/ < experim
 """
 
 import ast
+import functools
 import subprocess
 import sys
 from collections import Counter
@@ -49,6 +50,7 @@ def name_of(path: Path) -> tuple[str, ...]:
     return parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts
 
 
+@functools.cache
 def imports(path: Path) -> list[tuple[int, str]]:
     """(line, dotted name) of every import of a file, those inside functions too."""
     package = ["phygail", *path.relative_to(PACKAGE).parts[:-1]]
@@ -134,7 +136,7 @@ COMPILED = {"compiled": {"numba"}}  # only trainings and long trials import it
 def test_only_trainings_and_long_trials_import_compiled_code():
     for path in MODULES:
         if {("swarm", "compiled")} & {target[:2] for _, target in own_imports(path)}:
-            assert path.stem in {"compiled", "train", "rollout", "rewards", "plus_batch", "soak"}, path
+            assert path.stem in {"compiled", "train", "rollout", "rewards", "plus_batch", "soak", "twin"}, path
 
 
 def test_the_front_door_opens_no_room_by_itself():

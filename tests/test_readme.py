@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ BRIEFER = ((r"^(phygail experts .*)", r"\1 --damage 0.5 --cases 11"), (r"--profi
 
 def _run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     env = os.environ | {"BROWSER": "true"}  # `phygail play` opens a browser: not here
-    return subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=110, check=False, env=env)
+    return subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=300, check=False, env=env)
 
 
 def test_the_readme_names_the_two_commands_and_every_make_target_exists() -> None:
@@ -35,8 +36,7 @@ def test_the_readme_names_the_two_commands_and_every_make_target_exists() -> Non
     assert {"demo", "test"} <= used <= targets
 
 
-@pytest.mark.timeout(400)  # a dozen commands, one after the other
-def test_readme_commands_run_in_order(tmp_path: Path) -> None:
+def test_readme_commands_run_in_order(tmp_path: Path, typed: Callable[[str, Path], int]) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     assert len(COMMANDS) >= 8
     for command in COMMANDS:
@@ -46,8 +46,11 @@ def test_readme_commands_run_in_order(tmp_path: Path) -> None:
                 small = re.sub(pattern, text, small)
         for pattern, text in BRIEFER:
             small = re.sub(pattern, text, small)
-        done = _run([sys.executable, "-m", *shlex.split(small)], tmp_path)
-        assert done.returncode == 0, f"{small}\n{done.stderr}"
+        if small == "phygail play":
+            done = _run([sys.executable, "-m", *shlex.split(small)], tmp_path)
+            assert done.returncode == 0, f"{small}\n{done.stderr}"
+        else:
+            assert typed(small, tmp_path) == 0, small
     assert (tmp_path / "out" / "recovery.gif").stat().st_size > 10_000
     assert (tmp_path / "out" / "compare" / "rows.csv").exists()
 

@@ -64,7 +64,7 @@ def __dir__() -> list[str]:
 
 
 class _OldPlaces:
-    """Asked last, about modules below phygail that nobody else finds: they may have moved (`phygail._moved`)."""
+    """Finds modules of version 0.1 that have moved (`phygail._moved`); Python asks it last."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:

@@ -20,7 +20,7 @@ LINK_TOLERANCE_M = 1e-6  # a link is d <= range + this: a rigidly moved 120 m li
 PAPER_RANGE_M = 120.0  # D_comm of the paper: maps are made and lengths of methods chosen for it (Physics.unit)
 CONTACT_M = 10.0  # d_col of the paper
 CONTACT_TOLERANCE_M = 1e-6  # a contact is d < contact distance - this
-BUDGET_WIDTHS = 0.8  # T_max: the way flown at full speed, in widths of the map
+BUDGET_WIDTHS = 0.8  # T_max: the distance flown at full speed, in widths of the map
 ONE_THREAD = dict.fromkeys(  # environment of processes whose sums do not depend on the machine
     (
         "OMP_NUM_THREADS",
@@ -44,9 +44,9 @@ def require_extra(what: str, extra: str, *modules: str) -> None:
     """Refuse what the light install cannot do, and say what to install.
 
     Args:
-        what: Who needs it, in the plural.
-        extra: Of pyproject.toml.
-        modules: What must be there to import; nothing is imported here.
+        what: What needs it, in the plural.
+        extra: Name of the extra in pyproject.toml.
+        modules: Modules that must be installed; none is imported here.
     """
     missing = [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
@@ -54,17 +54,17 @@ def require_extra(what: str, extra: str, *modules: str) -> None:
 
 
 class EndedFromOutside(SystemExit):
-    """The process was asked to end (SIGTERM). No method can raise it: a SystemExit of a method is its fault."""
+    """The process was asked to end (SIGTERM). A SystemExit that a method raises is an error of the method."""
 
 
 def settle_worker(parent: int) -> None:
-    """In a new worker process: leave Ctrl-C to the parent (a process id), and end when it does, however that ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it reaches the whole group; the parent decides
+    """Prepare a worker process: it leaves Ctrl-C to the parent (a process id) and ends when the parent has ended."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent decides
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    """Leave when the parent is gone, even in the middle of an episode: nobody would read its row."""
+    """Exit when the parent has ended, even in the middle of an episode: nobody would read its row."""
     while os.getppid() == parent:
         time.sleep(_PARENT_CHECK_S)
     os._exit(1)
@@ -86,16 +86,16 @@ class Physics:
 
     @property
     def unit(self) -> float:
-        """The range over 120 m: what a length chosen at the paper's radio is multiplied by. There it is exactly 1."""
+        """The range over 120 m: the factor for a length chosen at the paper's radio, where it is exactly 1."""
         return self.range_m / PAPER_RANGE_M
 
     @property
     def spacing(self) -> float:
-        """The contact distance over 10 m: what a distance between UAVs chosen at the paper's is multiplied by."""
+        """The contact distance over 10 m: the factor for a distance between UAVs chosen at the paper's."""
         return self.contact_m / CONTACT_M
 
     def steps_to_fly(self, length_m: float) -> int:
-        """Steps at full speed, at least one, for a length chosen at 120 m: what methods wait is measured in ranges."""
+        """Steps at full speed, at least one, for a length chosen at 120 m: methods measure waiting times in ranges."""
         return max(1, round(length_m * self.unit / self.stride_m))
 
 
@@ -107,7 +107,7 @@ def physics_values(kinds: Iterable[Physics]) -> dict[str, float | list[float]]:
 
 
 def physics_line(values: Mapping[str, float | list[float]]) -> str:
-    """What stands above every table: "radio 120 m, 10 m/s, step 0.1 s, contact 10 m"; "60 to 120" where they differ."""
+    """The line above every table: "radio 120 m, 10 m/s, step 0.1 s, contact 10 m"; "60 to 120" where they differ."""
 
     def span(name: str) -> str:
         value = values[name]
@@ -130,7 +130,7 @@ class Registry(Generic[T]):
     Args:
         kind: See above.
         aliases: Other names of entries.
-        retired: Names that nothing may carry, each with the line that says what became of it.
+        retired: Names that no entry may carry, each with the line that says what became of it.
     """
 
     def __init__(

@@ -15,9 +15,9 @@ from typing import Any
 
 from phygail.config import InputError
 
-DRAFT = ".draft-"  # how the names of files that are being written begin; a killed process leaves them behind
-_swept: set[Path] = set()  # folders that this process has looked through for drafts of the dead
-_writing: set[str] = set()  # names of the drafts of this process: in containers the dead had the same number
+DRAFT = ".draft-"  # first part of the names of files that are being written; a killed process leaves them behind
+_swept: set[Path] = set()  # folders in which this process has looked for drafts of processes that ended
+_writing: set[str] = set()  # drafts of this process: in containers an ended process may have had the same id
 
 
 def read_text(path: Path) -> str:
@@ -40,14 +40,14 @@ def read_json(path: Path) -> Any:
 
 
 def parse_json(text: str) -> Any:
-    """What a JSON text says, or ValueError; a key that stands twice is an error too, since only one would count."""
+    """What a JSON text says, or ValueError; a key that occurs twice is an error, too, since only one would count."""
     try:
-        return json.loads(text, object_pairs_hook=_unlike_keys)
+        return json.loads(text, object_pairs_hook=_distinct_keys)
     except RecursionError:
         raise ValueError("it is nested too deep") from None
 
 
-def _unlike_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """The object of these pairs."""
     entry = dict(pairs)
     if len(entry) < len(pairs):
@@ -84,7 +84,7 @@ def check_writable(path: Path) -> None:
         return
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
-    # Replacing /dev/null by a file would break the machine; /dev/stdout may lead to a file, but not to be replaced.
+    # Replacing /dev/null by a file would break the machine; /dev/stdout may be a file that must not be replaced.
     if not stat.S_ISREG(mode) or path.parent.resolve() == Path("/dev"):
         kind = "folder" if stat.S_ISDIR(mode) else "device or pipe"
         raise InputError(f"cannot write {path}: it is a {kind}; name a file")
@@ -115,11 +115,11 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def sweep_drafts(folder: Path, *, again: bool = True) -> None:
-    """Remove the drafts of killed processes of this machine; those that run, here or maybe elsewhere, keep theirs.
+    """Remove the drafts of killed processes of this machine; running processes, here or elsewhere, keep theirs.
 
     Args:
-        folder: Where.
-        again: Also if this process has swept it before.
+        folder: Where to look.
+        again: Whether to look again if this process has looked before.
     """
     if folder in _swept and not again:
         return
@@ -140,16 +140,16 @@ def _host() -> str:
 
 
 def _lives(process: int) -> bool:
-    """Whether another process of this number runs."""
+    """Whether another process with this id runs."""
     if process == os.getpid():
         return False
-    if os.name != "posix":  # where signal 0 is no question
+    if os.name != "posix":  # there, signal 0 does not ask whether a process runs
         return True
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except OSError:  # it is somebody else's
+    except OSError:  # the process belongs to another user
         return True
     return True
 

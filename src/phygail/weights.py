@@ -25,7 +25,7 @@ from phygail.files import parse_json, read_text
 _DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "U8": "|u1"}
 _LENGTH_BYTES = 8
 
-# Message -> field -> the message that the field holds. A tensor is the end of every way.
+# Message -> field -> the message that the field holds. Every path ends at a tensor.
 _WAYS: dict[str, dict[int, str]] = {
     "model": {7: "graph", 25: "function"},
     "graph": {1: "node", 5: "tensor", 15: "sparse"},
@@ -72,7 +72,7 @@ def read_weights(path: str | Path, kind: str, version: int) -> tuple[dict[str, n
 
 
 def weights_kind(path: str | Path) -> str:
-    """Whose weights a pair of files holds, as its JSON says."""
+    """The kind of the weights in a pair of files, as its JSON says."""
     return str(
         _read_config(Path(path).with_suffix(".json"), "name the .safetensors file of a training run").get("kind")
     )
@@ -99,7 +99,7 @@ def _array(entry: dict[str, Any], data: bytes) -> np.ndarray:
 
 
 def _read_config(path: Path, remedy: str) -> dict[str, Any]:
-    text = read_text(path)  # its own error if there is no such file
+    text = read_text(path)  # raises its own error if there is no such file
     try:
         config = parse_json(text)
     except ValueError as error:
@@ -125,7 +125,7 @@ def bad_tensor(content: bytes) -> str | None:
 
 
 def _bad(message: bytes, kind: str, depth: int) -> Iterator[str]:
-    """Names of what holds a NaN in a message of this kind."""
+    """Names of the tensors and attributes that hold a NaN in a message of this kind."""
     if depth > _DEEPEST:
         raise ValueError("graphs are nested too deep")
     fields = list(_fields(message))
@@ -142,7 +142,7 @@ def _bad(message: bytes, kind: str, depth: int) -> Iterator[str]:
 
 
 def _tensor(fields: list[_Field]) -> np.ndarray:
-    """The numbers of a tensor of a floating type, nothing of others."""
+    """The numbers of a tensor of a floating type; empty for other types."""
     raw = b"".join(field.content for field in fields if field.number == _TENSOR_RAW)
     kind = next((field.value for field in fields if field.number == _TENSOR_TYPE), 0)
     if kind == _FLOAT:
@@ -156,7 +156,7 @@ def _tensor(fields: list[_Field]) -> np.ndarray:
 
 
 def _packed(fields: list[_Field], numbers: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Floats of these fields, whether they stand alone or many in one."""
+    """The floats of these fields, whether a field holds one or many."""
     alone = _EIGHT if dtype == "<f8" else _FOUR
     parts = [field.content for field in fields if field.number in numbers and field.kind in (alone, _TEXT)]
     return _numbers(b"".join(parts), dtype)
@@ -248,7 +248,7 @@ class OnnxPolicy:
     def answer(self, *values: np.ndarray) -> list[np.ndarray]:
         """The outputs for these inputs, all finite.
 
-        A policy of huge weights may answer otherwise, which the speed disc would take for a wish to stand still.
+        A policy with huge weights may give infinite outputs, which the speed disc would turn into standing still.
         """
         answers: list[np.ndarray] = self._session.run(list(self.outputs), dict(zip(self.inputs, values, strict=True)))
         if not all(np.isfinite(answer).all() for answer in answers):
@@ -284,7 +284,7 @@ def open_policy(content: bytes, name: str, kind: str, version: int, remedy: str)
 def _bad_tensor(content: bytes, name: str, remedy: str) -> str | None:
     try:
         return bad_tensor(content)
-    except ValueError as error:  # ONNX Runtime is content with some damage
+    except ValueError as error:  # ONNX Runtime accepts some damaged files
         raise InputError(f"the policy {name} is damaged ({error}): {remedy}") from None
 
 
@@ -296,7 +296,7 @@ def _open_session(content: bytes, name: str) -> Any:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4
     try:
-        with contextlib.redirect_stdout(io.StringIO()):  # where it prints that it tries once more, in vain
+        with contextlib.redirect_stdout(io.StringIO()):  # it prints there that it tries once more, in vain
             return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # the runtime's exceptions share no base class
         raise InputError(f"the policy {name} is not an ONNX model: {str(error).splitlines()[0][:120]}") from None

@@ -87,8 +87,8 @@ TABLES = [
 
 @pytest.mark.parametrize(("words", "shown"), TABLES, ids=lambda value: value[0])
 def test_tables_in_a_pipe_are_plain_and_lose_nothing_at_80_columns(words, shown):
-    """AUDIT U4."""
-    for columns in ({"COLUMNS": "80", "FORCE_COLOR": "1"}, {"COLUMNS": ""}):
+    """AUDIT U4; the widest of them also where nobody says how wide a line may be."""
+    for columns in ({"COLUMNS": "80", "FORCE_COLOR": "1"}, *([{"COLUMNS": ""}] if words == TABLES[0][0] else [])):
         environment = os.environ | columns
         text = subprocess.check_output([sys.executable, "-m", "phygail", *words], text=True, env=environment)
         assert all(word in text for word in shown)
@@ -111,7 +111,7 @@ def test_tables_on_a_terminal_of_80_columns_lose_nothing(words, shown):
             data += part
     except OSError:  # how Linux says that the other end is closed
         pass
-    assert run.wait(60) == 0
+    assert run.wait(120) == 0
     text = data.decode()
     assert all(word in text for word in shown)
     assert "\u2026" not in text
@@ -292,23 +292,23 @@ def test_several_methods_give_one_trajectory_file_each(tmp_path, capsys):
 def test_an_interrupted_compare_says_how_to_resume(tmp_path):
     words = ("compare", "--uavs", "200", "--damage", "0.9", "--cases", "400", "--methods", "center-fly")
     run = phygail_process(*words, "--out", str(tmp_path / "run"), "--workers", "1", start_new_session=True)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 200
     while not (tmp_path / "run" / "rows.csv").exists() and run.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)
     os.killpg(run.pid, signal.SIGINT)  # as Ctrl-C does: the workers get it too
-    _, err = run.communicate(timeout=30)
+    _, err = run.communicate(timeout=120)
     assert run.returncode == 130
     assert err.splitlines()[-1] == "phygail: interrupted; run the same command again to resume"
     assert "Traceback" not in err
 
 
 def test_a_reader_that_leaves_causes_no_traceback():
-    run = phygail_process("recover", "--uavs", "500", "--damage", "0.1", "--methods", "sidr", "--json")
+    run = phygail_process("recover", "--uavs", "200", "--damage", "0.1", "--methods", "sidr", "--json")
     assert run.stdout is not None
     run.stdout.close()
     assert run.stderr is not None
     assert "Traceback" not in run.stderr.read()
-    run.wait(timeout=60)
+    run.wait(timeout=120)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the device of the test")

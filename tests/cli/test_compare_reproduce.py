@@ -14,23 +14,31 @@ from phygail.config import InputError
 from phygail.experiments.catalog import EXPERIMENTS
 from phygail.experiments.experiment import Experiment, Leg
 from phygail.experiments.grid import Grid
-from phygail.experiments.reproduce import REPORT, report_text, same_flights
+from phygail.experiments.reproduce import FIGURES, REPORT, report_text, same_flights
 from phygail.experiments.rows import TIMINGS, read_rows
 from phygail.methods import METHODS
 from phygail.methods.base import why_not
 from phygail.swarm.tree import bound_steps
 
 # `reach-evolved` takes part as soon as the package holds it and its weights.
+pytestmark = pytest.mark.usefixtures("no_processes")
 WANTED = ",".join(name for name in ("center-fly", "sidr", "reach", "reach-evolved") if not why_not(name))
 
 
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Spares the half second that each takes; tests of `overall` look at one."""
+    for name in FIGURES:
+        monkeypatch.setitem(FIGURES._entries, name, lambda evidence, path: None)
+
+
 @pytest.fixture(scope="module")
-def overall(tmp_path_factory):
+def overall(tmp_path_factory, no_processes):
     folder = tmp_path_factory.mktemp("results") / "overall"
-    begun = time.monotonic()
+    begun = time.process_time()
     words = ["reproduce", "overall", "--cases", "1", "--uavs", "20,50", "--methods", WANTED, "--out", str(folder)]
     assert main(words) == 0
-    assert time.monotonic() - begun < 60
+    assert time.process_time() - begun < 60  # of a core, however busy the machine is
     return folder
 
 
@@ -57,7 +65,7 @@ def test_optimality_is_made_of_the_flights_of_overall(overall, capsys):
     assert "| method | N=20 | N=50 |" in capsys.readouterr().out
 
 
-def test_a_method_is_added_later_and_nothing_is_flown_twice(overall):
+def test_a_method_is_added_later_and_nothing_is_flown_twice(overall, no_pictures):
     before = (overall / "fast" / "rows.csv").read_text().splitlines()
     words = ["--cases", "1", "--uavs", "20", "--damage", "0.5", "--methods", "hero", "--out", str(overall)]
     assert main(["reproduce", "overall", *words]) == 0
@@ -112,7 +120,7 @@ def test_all_leaves_out_what_does_not_fit_by_name(tmp_path, capsys, monkeypatch)
     assert [folder.name for folder in tmp_path.iterdir()] == ["toy"]
 
 
-def test_a_method_that_meets_the_time_limit_is_named_and_flown_again_without_it(tmp_path, monkeypatch):
+def test_a_method_that_meets_the_time_limit_is_named_and_flown_again_without_it(tmp_path, monkeypatch, no_pictures):
     toy = Experiment("toy", "Toy", "?", (Leg("fast", ("sidr",), (20,), (0.5,), 1),), tables=("by-size",))
     monkeypatch.setitem(EXPERIMENTS._entries, "toy", toy)
     words = ["reproduce", "toy", "--workers", "1", "--out", str(tmp_path)]
@@ -122,12 +130,12 @@ def test_a_method_that_meets_the_time_limit_is_named_and_flown_again_without_it(
     assert "time limit" not in (tmp_path / REPORT).read_text(encoding="utf-8")
 
 
-def test_killed_and_resumed_it_ends_with_the_rows_of_an_undisturbed_run(tmp_path):
-    words = ["--cases", "2", "--uavs", "20", "--methods", "center-fly,sidr", "--workers", "1"]
+def test_killed_and_resumed_it_ends_with_the_rows_of_an_undisturbed_run(tmp_path, no_pictures):
+    words = ["--cases", "1", "--uavs", "20", "--methods", "center-fly,sidr", "--workers", "1"]
     assert main(["reproduce", "overall", *words, "--out", str(tmp_path / "whole")]) == 0
     killed = tmp_path / "killed"
     run = subprocess.Popen([sys.executable, "-m", "phygail", "reproduce", "overall", *words, "--out", str(killed)])
-    rows, deadline = killed / "fast" / "rows.csv", time.monotonic() + 60
+    rows, deadline = killed / "fast" / "rows.csv", time.monotonic() + 200
     while run.poll() is None and time.monotonic() < deadline:
         if rows.exists() and rows.read_bytes().count(b"\n") > 5:
             break
@@ -153,7 +161,7 @@ def test_a_method_without_its_weights_is_left_out_with_the_reason(monkeypatch):
 SHORT = ["--cases", "1", "--uavs", "100", "--damage", "0.5", "--methods", "sidr,center-fly", "--workers", "1"]
 
 
-def test_experiments_side_by_side_fly_the_same_flights_once(tmp_path):
+def test_experiments_side_by_side_fly_the_same_flights_once(tmp_path, no_pictures):
     """`safety` without the filter is what `overall` flew; with it, or under another name, it flies."""
     for name in ("overall", "safety"):
         assert main(["reproduce", name, *SHORT, "--out", str(tmp_path / name)]) == 0
@@ -166,7 +174,7 @@ def test_experiments_side_by_side_fly_the_same_flights_once(tmp_path):
     assert {row["safety"] for row in read_rows(tmp_path / "safety" / "fast-on" / "rows.csv")} == {"on"}
 
 
-def test_nothing_is_taken_where_times_are_measured(tmp_path):
+def test_nothing_is_taken_where_times_are_measured(tmp_path, no_pictures):
     for name in ("overall", "runtime"):
         assert main(["reproduce", name, *SHORT, "--out", str(tmp_path / name)]) == 0
     assert "taken_from" not in json.loads((tmp_path / "runtime" / "all" / "run.json").read_text())
@@ -178,13 +186,13 @@ def test_nothing_is_taken_where_times_are_measured(tmp_path):
 @pytest.mark.parametrize(
     ("name", "scenario"), [("strike", "strike-n0100-d0.500-c000-s0"), ("paper-layouts", "paper-100-d0.500-c000-s0")]
 )
-def test_strike_and_layouts_fly_scenarios_of_their_own(name, scenario, tmp_path):
+def test_strike_and_layouts_fly_scenarios_of_their_own(name, scenario, tmp_path, no_pictures):
     words = ["--cases", "1", "--uavs", "100", "--damage", "0.5", "--methods", "sidr", "--workers", "1"]
     assert main(["reproduce", name, *words, "--out", str(tmp_path)]) == 0
     assert [row["scenario"] for row in read_rows(tmp_path / "fast" / "rows.csv")] == [scenario]
 
 
-def test_noise_keeps_its_levels_apart(tmp_path):
+def test_noise_keeps_its_levels_apart(tmp_path, no_pictures):
     words = ["--cases", "1", "--uavs", "100", "--damage", "0.25", "--methods", "sidr", "--workers", "1"]
     assert main(["reproduce", "noise", *words, "--out", str(tmp_path)]) == 0
     levels = {r["noise_m"] for file in tmp_path.glob("*/rows.csv") for r in read_rows(file)}
@@ -196,7 +204,7 @@ def test_noise_keeps_its_levels_apart(tmp_path):
 SMALL = ("--cases", "1", "--uavs", "20", "--damage", "0.5", "--methods", "center-fly,sidr")
 
 
-def test_another_seed_draws_other_cases_of_the_same_settings(tmp_path):
+def test_another_seed_draws_other_cases_of_the_same_settings(tmp_path, no_pictures):
     folders = {seed: tmp_path / f"s{seed}" for seed in (0, 2)}
     for seed, folder in folders.items():
         assert main(["reproduce", "overall", *SMALL, "--seed", str(seed), "--out", str(folder)]) == 0
@@ -211,7 +219,7 @@ def test_another_seed_draws_other_cases_of_the_same_settings(tmp_path):
         assert json.loads((folder / "experiment.json").read_text())["seed"] == seed
 
 
-def test_draws_of_two_seeds_are_never_mixed(tmp_path, capsys):
+def test_draws_of_two_seeds_are_never_mixed(tmp_path, capsys, no_pictures):
     """Not within a leg, nor in a leg that the folder does not hold yet; nothing is written."""
     out = tmp_path / "overall"
     assert main(["reproduce", "overall", *SMALL, "--seed", "1", "--out", str(out)]) == 0

@@ -19,6 +19,7 @@ from phygail.swarm.scenario import load_scenarios, save_scenarios
 PAPER = "radio 120 m, 10 m/s, step 0.1 s, contact 10 m"
 LONG = ("--range-m", "300", "--speed-mps", "15", "--step-s", "0.2", "--contact-m", "5")
 LONG_LINE = "radio 300 m, 15 m/s, step 0.2 s, contact 5 m"
+pytestmark = pytest.mark.usefixtures("no_processes", "no_figures")
 DRAWN = ("--uavs", "20", "--damage", "0.5")
 
 

@@ -10,8 +10,11 @@ from phygail.cli.soak import flown_by, fly_batch
 from phygail.config import InputError
 from phygail.methods.controller import run_episode
 from phygail.swarm.links import find_links
+from phygail.swarm.recipe import parse_world, with_world
 from phygail.swarm.scenario import load_scenarios
 from phygail.swarm.soak import KINDS, Limits, closest_m, faults, is_split, soak_case, subnets, world_faults
+
+pytestmark = pytest.mark.xdist_group("numba")  # compiled once, not by every worker
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -93,9 +96,62 @@ def test_failures_of_a_soak_are_saved_as_scenarios(tmp_path, capsys):
 
 
 def test_soak_says_what_flies():
+    pytest.importorskip("numba")
     assert "itself flies" in flown_by("sidr", "", safety=False)
-    assert "itself flies" in flown_by("reach-evolved", "hold=2", safety=False)
-    assert "itself flies" in flown_by("reach-evolved", "", safety=True)
+    assert "does not know wind" in flown_by("reach-evolved", "hold=2 wind=3", safety=False)
+    assert "does not know inertia with the filter" in flown_by("reach-evolved", "accel=3", safety=True)
+    for spec, safety in (("", True), ("hold=2", False), ("accel=3", False), ("waves=3:40:150", True)):
+        assert flown_by("reach-evolved", spec, safety=safety) == "the compiled twin of reach-evolved flies"
+
+
+TWIN_WORLDS = [
+    ("", True), ("waves=2:20:100", False), ("trickle=0.3:60", True), ("accel=3 lag=0.25", False),
+    ("outages=0.4:2 hold=5", False), ("altitude-spread=40", False), ("center-error=200", False),
+    ("no-center=roster roster-missing=0.3 roster-error=50", False), ("no-center=own", False),
+    ("obstacles=3:40-60 shadow", False), ("walls=2:200", True),
+    ("links=rician:k=3,outage=0.1,shadow=3,asymmetry=3 hold=5", False),
+    ("waves=2:30:100 outages=0.2:2 no-center=roster roster-error=50", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("spec", "safety"), TWIN_WORLDS)
+def test_the_twin_is_held_to_the_method_in_other_worlds(spec, safety):
+    """The compiled twin and the method are at the same places in every state, lose the same UAVs, end alike.
+
+    Lattices are left out: there teammates stand at exactly the horizon of 2 R, where the last bit decides.
+    """
+    pytest.importorskip("numba")
+    from phygail.methods.reach_evolved.export import load_gate_weights
+    from phygail.methods.reach_evolved.twin import fly_in_world, knows
+    from phygail.weights import bundled
+
+    vector, shape, belief, _ = load_gate_weights(bundled("reach-evolved").with_suffix(".safetensors"))
+    flown = 0
+    for number in range(1, 40):
+        plain = soak_case(11, number, kinds=("random", "ring", "clusters", "hollow"))
+        if flown == 2 or len(plain.alive) > 20 or plain.budget_steps > 500 or not is_split(plain):
+            continue
+        case = with_world(plain, parse_world(spec))
+        assert knows(case, safety=safety)
+        trace, present, success = fly_in_world(case, vector, shape, belief, safety=safety)
+        episode = run_episode(case, "reach-evolved", safety=safety, record=True)
+        assert (len(trace) - 1, success) == (episode.steps, episode.terminated), case.id
+        for places, there, state in zip(trace, present, episode.states, strict=True):
+            assert np.array_equal(np.flatnonzero(there), state.members)
+            assert np.abs(places[there] - state.positions).max() < 1e-3
+        flown += 1
+    assert flown == 2
+
+
+def test_a_soak_says_where_the_argument_holds(tmp_path, capsys):
+    """Of 6 cases with centers 200 m off none meets the condition; the record counts them apart."""
+    pytest.importorskip("numba")
+    words = ["soak", "--episodes", "6", "--world", "center-error=200", "--out", str(tmp_path)]
+    assert main(words) in (0, 1)
+    record = json.loads((tmp_path / "soak.json").read_text())
+    assert record["argued"] < record["split"]
+    assert "where the conditions of the argument hold" in capsys.readouterr().out
+    assert all(failure["condition"] != "all hold" for failure in record["failures"])
 
 
 def test_soak_in_another_world(tmp_path):
@@ -110,6 +166,8 @@ def test_soak_in_another_world(tmp_path):
     (["soak", "--episodes", "0", "--out", "x"], "0 episodes"),
     (["soak", "--method", "nobody", "--out", "x"], "nobody"),
     (["recover", "--uavs", "30", "--wind", "11"], "below the speed limit"),
+    (["train", "reach-evolved", "--waves", "3:40:150", "--out", "x"], "--waves: training flies the plain world"),
+    (["train", "cr-ma", "--world=hold=3"], "--world: training flies the plain world"),
 ])  # fmt: skip
 def test_bad_flags_are_one_line(words, said, tmp_path, monkeypatch, capsys):
     """WORLDS 3.9 on the command line: one line, exit 2."""

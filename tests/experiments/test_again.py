@@ -27,7 +27,7 @@ RADIO = Physics(range_m=60.0, speed_mps=5.0, step_s=0.2, contact_m=4.0)
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory, here):
+def results(tmp_path_factory, here, no_figures):
     """Five folders of rows: plain; filtered, with bad sensing, nested; from a file; with a policy; another radio."""
     folder = tmp_path_factory.mktemp("results")
     compare(GRID, "sidr,center-fly", folder / "plain", engine=here)
@@ -148,8 +148,13 @@ def test_a_folder_is_flown_with_what_its_record_says(results):
     }
 
 
-def test_untouched_rows_are_equal_and_told_per_folder(results, monkeypatch, capsys):
-    assert run_script(monkeypatch, results, "--share", "1") == 0
+def test_workers_fly_untouched_rows_alike(results, monkeypatch, capsys):
+    assert run_script(monkeypatch, results, "--share", "1", "--only", "file") == 0
+    assert "2 rows flown again, 0 differ" in capsys.readouterr().out
+
+
+def test_untouched_rows_are_equal_and_told_per_folder(results, here, monkeypatch, capsys):
+    assert run_script(monkeypatch, results, "--share", "1", engine=here) == 0
     told = capsys.readouterr().out
     assert "20 rows flown again, 0 differ" in told
     assert "| plain | 8 | 8 | 0 | 0 |" in told

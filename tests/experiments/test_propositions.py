@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -12,8 +13,11 @@ import torch
 
 from phygail import __version__
 from phygail.config import InputError, Physics
+from phygail.experiments.catalog import CLASSIC
 from phygail.experiments.grid import Grid
 from phygail.experiments.propositions import (
+    RADIO,
+    TALKING,
     adjacency,
     cost_per_uav,
     force_measure,
@@ -29,12 +33,15 @@ from phygail.experiments.propositions import (
     with_expert_steps,
 )
 from phygail.learning.networks import seeded
+from phygail.methods import METHODS
 from phygail.methods.phygail.graph import perceive
 from phygail.methods.phygail.heads import Actor
 from phygail.methods.phygail.network import EncoderSpec
 from phygail.sensing.views import Observer, Scope
 from phygail.swarm.scenario import make_scenario
 from phygail.swarm.simulator import initial_state
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def graph_of(scenario):
@@ -138,3 +145,11 @@ def test_the_terminal_reward_is_hand_worked():
     """PH-7: eta(alpha T_E) = 1, so 40; eta(T_E) = exp(1 - 1/1.2)."""
     rows = pl.DataFrame({"steps": [12, 10], "expert_steps": [10, 10]})
     assert success_reward(rows) == pytest.approx([40.0, 20 + 20 * math.exp(1 - 1 / 1.2)])
+
+
+def test_every_decentralized_method_is_counted_on_the_radio():
+    """All but the classics, which plan once: `single-failure` counts their broadcasts."""
+    talking = {name for name in METHODS if str(METHODS.get(name).scope) != "global"}
+    assert talking - set(CLASSIC) == set(TALKING)
+    measured = {row["quantity"] for row in read_measures(RESULTS / "propositions" / RADIO)}
+    assert measured == {f"{what} {name}" for name in TALKING for what in ("bytes", "rounds")}

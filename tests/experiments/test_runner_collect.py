@@ -19,6 +19,7 @@ from phygail.sensing.imperfect import Sensing
 from phygail.weights import bundled
 
 SOURCE = {"source": "fresh", "seed": 0}
+pytestmark = pytest.mark.usefixtures("no_processes")
 
 
 def job(cases, methods, sensing=None, seed=0, damage=(0.5, 0.8)):
@@ -31,7 +32,7 @@ def grow(folder, *args, source=SOURCE, **options):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(tmp_path_factory, no_processes):
     return grow(tmp_path_factory.mktemp("whole"), 2, "sidr,center-fly")
 
 

@@ -25,6 +25,7 @@ from phygail.methods.phygail.graph import GRAPHS
 from phygail.swarm.links import find_links
 from phygail.swarm.tree import bound_steps
 
+pytestmark = pytest.mark.usefixtures("no_processes", "no_learning_curves")
 TINY = ("worlds=2", "horizon=5", "batch_graphs=10", "ppo_epochs=1", "width=8", "layers=1", "validation_cases=1")
 TOY = Experiment(
     "toy", "Toy", "?", (Leg("policies", ("pilot",), (20,), (0.5,), 1),), tables=("variants", "learning"),
@@ -65,7 +66,7 @@ def how(ground):
 
 
 @pytest.fixture(scope="module")
-def toy(ground, budget, how):
+def toy(ground, budget, how, no_processes, no_learning_curves):
     out = ground / "toy"
     run_experiment(TOY, out, Scale(), how, budget)
     write_report(TOY, out)
@@ -107,10 +108,9 @@ def test_the_policy_at_the_end_of_the_budget_flies_not_the_best_one(ground, toy,
 
     runs = tmp_path / "runs"
     shutil.copytree(ground / "runs", runs, ignore=shutil.ignore_patterns("*.onnx", "best.*"))
-    run_experiment(TOY, tmp_path / "toy", Scale(), how, replace(budget, runs=runs))
-    for run in ("full-s0", "no-gail-s0"):
-        export_weights(runs / run / "latest.safetensors", tmp_path / f"{run}.onnx")
-        assert (tmp_path / f"{run}.onnx").read_bytes() == (runs / run / "latest" / f"{run}.onnx").read_bytes()
+    run_experiment(TOY, tmp_path / "toy", Scale(), how, replace(budget, runs=runs, variants=("full",)))
+    export_weights(runs / "full-s0" / "latest.safetensors", tmp_path / "full-s0.onnx")
+    assert (tmp_path / "full-s0.onnx").read_bytes() == (runs / "full-s0" / "latest" / "full-s0.onnx").read_bytes()
 
 
 def test_a_second_run_trains_and_flies_nothing(toy, budget, how):
@@ -149,6 +149,17 @@ def test_trainings_side_by_side_are_those_of_one_process(ground, toy, budget, ho
         assert one.read_bytes() == other.read_bytes()
         assert finished(ground / "side" / name)
     assert not finished(ground / "nothing")
+
+
+@pytest.mark.slow
+def test_trainings_on_ray_are_those_of_one_process(ground, toy, budget, how):
+    """A Ray of our own, the same weights."""
+    pytest.importorskip("ray", reason="the extra cluster")
+    far = replace(budget, runs=ground / "ray", settings=TINY)
+    names = [run.name for run in train_variants(TOY, ground / "ray-out", far, replace(how, workers=2, cluster=True))]
+    for name in names:
+        one, other = (ground / runs / name / "latest.safetensors" for runs in ("runs", "ray"))
+        assert one.read_bytes() == other.read_bytes()
 
 
 def verdict_of(toy, steps):

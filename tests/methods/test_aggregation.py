@@ -89,7 +89,8 @@ def hollow_case(seed: int) -> Scenario:
     """Rings, nested rings and stray pairs around a center anywhere, with any radio and stride."""
     rng = np.random.default_rng(seed)
     reach = float(rng.choice([60.0, 120.0, 300.0]))
-    physics = Physics(reach, float(rng.choice([2.0, 10.0, 25.0])) * reach / 120.0, float(rng.choice([0.02, 0.1, 0.5])))
+    stride_m, step_s = float(rng.choice([0.2, 1.0, 2.5, 12.5])) * reach / 120.0, float(rng.choice([0.02, 0.1, 0.5]))
+    physics = Physics(reach, stride_m / step_s, step_s)
     parts, radius = [], reach * rng.uniform(0.2, 0.4)
     for _ in range(int(rng.integers(1, 4))):
         count = max(3, math.ceil(2 * math.pi * radius / (reach * rng.uniform(0.7, 0.95))))

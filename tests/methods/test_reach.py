@@ -24,7 +24,7 @@ from phygail.swarm.simulator import SwarmState, initial_state, step
 @given(distance=st.floats(120.5, 800.0), angle=st.floats(0, 2 * math.pi))
 @example(distance=120.5, angle=1.0)
 @example(distance=800.0, angle=4.0)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 def test_two_singletons_meet_within_one_step_of_the_bound(distance: float, angle: float) -> None:
     """RE-1."""
     half = distance / 2 * np.array([math.cos(angle), math.sin(angle)])

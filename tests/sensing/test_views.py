@@ -58,13 +58,13 @@ def test_the_mission_is_what_was_shared_before_the_damage():
         mission = observe(state, scope).mission
         assert mission.center.tolist() == [200.0, 200.0]
         assert (mission.width_m, mission.budget_steps, mission.physics.step_s) == (400.0, 160, 0.2)
-    beyond = {"map", "coast_m", "losses", "silence"}  # of worlds beyond the plain one
+    beyond = {"map", "coast_m", "lead_steps", "arrive", "losses", "silence"}  # of worlds beyond the plain one
     assert {f.name for f in fields(mission)} == {"center", "width_m", "physics", "budget_steps"} | beyond
 
 
 def test_a_subnet_view_has_these_fields_and_no_others():
     known = {"mission", "step", "roster", "members", "positions", "velocities", "pairs", "lengths", "age_s", "news"}
-    assert public(SubnetView) == known | {"lost", "damaged_in_range", "alone"}
+    assert public(SubnetView) == known | {"lost", "damaged_in_range", "damaged_spots", "alone"}
 
 
 def test_a_local_view_has_these_fields_and_no_others():

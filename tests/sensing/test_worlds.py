@@ -5,15 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from phygail.config import Physics
 from phygail.experiments.grid import Grid
 from phygail.methods.base import make_method
 from phygail.methods.controller import controller, run_episode
+from phygail.methods.phygail.graph import DAMAGED, perceive
 from phygail.sensing.beliefs import NEVER, SURE
 from phygail.sensing.views import Scope
-from phygail.sensing.worlds import RebasedBeliefs, WorldObserver, coast_m
+from phygail.sensing.worlds import RebasedBeliefs, WorldObserver, coast_m, unproved
 from phygail.swarm.scenario import in_world, make_scenario
 from phygail.swarm.simulator import initial_state, step
-from phygail.swarm.world import Event, Knowledge, LinkModel, Vehicle, World
+from phygail.swarm.world import Event, Knowledge, LinkModel, Obstacle, Vehicle, World
 
 PLACES = np.array([[0, 0], [100, 0], [200, 0], [0, 400], [90, 400], [600, 100]], dtype=float)
 
@@ -121,6 +123,20 @@ def test_who_falls_silent_in_our_midst_is_gone_at_once_where_silence_proves_it()
         assert known.depths[4] == NEVER or known.depths[4] < depth
 
 
+def test_who_is_lost_in_flight_is_recognized_where_it_fell():
+    """A network that reads the damaged in range reads them at that place, not at their spots of the roster."""
+    world = World(events=(Event(2, (2,)),))
+    state = initial_state(make_scenario("f", PLACES, (1,), world=world))
+    observer, move = WorldObserver(state.scenario, state.flight), np.array([0.0, 10.0])
+    for _ in range(2):
+        state = step(state, np.tile(move, (len(state.positions), 1)))
+    near = state.flight.places[2] - [30.0, 0.0]
+    state = replace(state, positions=np.vstack([near, state.positions[1:]]))
+    graph = perceive(observer.observe(state, Scope.SUBNET), dtype=np.float64)
+    fallen = graph.features[graph.types == DAMAGED][:, :2] * observer.mission.width_m / 2 + observer.mission.center
+    assert fallen == pytest.approx(np.array([[100.0, 0.0], [200.0, 2.0]]))
+
+
 def test_links_have_the_way_to_stop_in_hand():
     assert coast_m(Vehicle(3.0), 10.0) == pytest.approx(100 / 6)
     assert coast_m(Vehicle(5.0, 0.1), 10.0) == pytest.approx(11.0)
@@ -137,3 +153,22 @@ def test_redundant_networks_end_without_a_critical_uav():
         replace(scenario, world=replace(scenario.world, redundant=False, hold_steps=2)), "reach-evolved"
     )
     assert plain.metrics.first_step == episode.metrics.first_step
+
+
+def test_conditions_of_the_argument():
+    """Each condition of docs/worlds.md, met and not met."""
+    places = np.array([[0.0, 0.0], [200.0, 0.0], [60.0, 50.0]])
+    wall = Obstacle(((140.0, 20.0), (140.0, 60.0)), 5.0)
+
+    def why(world, **settings):
+        return unproved(make_scenario("u", places, world=world, **settings))
+
+    assert why(World(hold_steps=2)) == why(World(obstacles=(wall,))) == ""
+    assert why(World(obstacles=(wall,), knowledge=Knowledge(map=False))) == "nobody knows the obstacles"
+    assert "stride" in why(World(obstacles=(wall,)), physics=Physics(speed_mps=40.0))
+    assert why(World(vehicle=Vehicle(3.0))) == ""
+    assert "stopping" in why(World(vehicle=Vehicle(1.0)))
+    assert why(World(knowledge=Knowledge(center_error_m=50.0))) == ""
+    assert "farther apart" in why(World(knowledge=Knowledge(center="none")))
+    assert why(World(altitude=(0.0, 100.0, 200.0))) == ""
+    assert "heights" in why(World(altitude=(0.0, 100.0, 230.0)))

@@ -68,7 +68,7 @@ def assert_equal_worlds(batch, singles):
 
 
 @given(seed=SEEDS, worlds=st.integers(1, 6), safety=st.booleans())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_every_world_of_a_batch_flies_as_it_does_alone(seed, worlds, safety):
     rng = np.random.default_rng(seed)
     scenarios = [random_scenario(rng) for _ in range(worlds)]
@@ -84,7 +84,7 @@ def test_every_world_of_a_batch_flies_as_it_does_alone(seed, worlds, safety):
 
 
 @given(seed=SEEDS, worlds=st.integers(1, 5), safety=st.booleans(), least_rows=st.sampled_from([0, 45]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_ended_episodes_are_reported_and_replaced_by_the_next_scenario(seed, worlds, safety, least_rows):
     """A queue of single worlds, reset by hand, is the oracle."""
     rng = np.random.default_rng(seed)
@@ -184,7 +184,7 @@ def test_labels_of_a_shuffled_chain_and_of_nobody(n):
 
 
 @given(seed=SEEDS, n=st.integers(1, 70))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_labels_equal_graph_search(seed, n):
     rng = np.random.default_rng(seed)
     upper = np.triu(rng.random((n, n)) < rng.uniform(0, 3) / n, k=1)

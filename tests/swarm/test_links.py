@@ -97,7 +97,7 @@ def test_contacts_are_counted_beyond_a_radio_range_below_ten_meters():
 
 
 @given(swarms)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_links_and_subnets_agree_with_networkx(positions):
     links, graph = find_links(positions, R), oracle(positions, R)
     assert [tuple(p) for p in links.pairs.tolist()] == sorted(tuple(sorted(e)) for e in graph.edges)
@@ -110,7 +110,7 @@ def test_links_and_subnets_agree_with_networkx(positions):
 
 
 @given(swarms.filter(len))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_lambda_2_is_positive_exactly_for_one_network_and_zeros_count_the_subnets(positions):
     """Constraint C1 of the paper."""
     links = find_links(positions, R)

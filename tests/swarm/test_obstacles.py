@@ -10,7 +10,7 @@ from phygail.config import Physics
 from phygail.experiments.grid import Grid
 from phygail.methods.controller import run_episode
 from phygail.methods.steering import go
-from phygail.swarm.obstacles import Map, Shapes, closed_in
+from phygail.swarm.obstacles import Map, Shapes, _no_ring, closed_in, shapes_of
 from phygail.swarm.scenario import make_scenario
 from phygail.swarm.simulator import fly
 from phygail.swarm.world import Knowledge, Obstacle, Vehicle, World
@@ -87,8 +87,8 @@ def test_nobody_enters_whatever_is_commanded(vehicle):
     """Random commands at full speed, also with inertia and wind: in continuous time nobody is inside."""
     obstacles = (DISC, SQUARE, Obstacle(((-60.0, 40.0), (-20.0, 120.0)), 4.0))
     layout = np.array([[-30.0, 0.0], [60.0, 60.0], [150.0, 20.0], [20.0, -40.0], [-80.0, 90.0], [60.0, 110.0]])
-    scenario = make_scenario("r", layout, center=[200.0, 200.0], budget_steps=250,
-                             world=World(obstacles=obstacles, vehicle=vehicle, hold_steps=250))  # fmt: skip
+    scenario = make_scenario("r", layout, center=[200.0, 200.0], budget_steps=120,
+                             world=World(obstacles=obstacles, vehicle=vehicle, hold_steps=120))  # fmt: skip
     rng, aim = np.random.default_rng(0), {}
 
     def wild(state):
@@ -126,3 +126,14 @@ def test_go_without_a_map_is_straight():
     around = go(here, there, physics, Map((DISC,), 3.0))
     assert abs(around[0, 1]) > 2.0
     assert go(here, np.array([[60.0, 0.0]]), physics, Map((DISC,), 3.0)) == pytest.approx(np.array([[10.0, 0.0]]))
+
+
+def test_rings_of_obstacles_are_told_from_rows():
+    """Four walls that touch in a ring may enclose; three of them, or four in a row, cannot."""
+    corners = [(0.0, 0.0), (100.0, 0.0), (100.0, 100.0), (0.0, 100.0)]
+    ring = tuple(Obstacle((a, b), 5.0) for a, b in zip(corners, corners[1:] + corners[:1], strict=True))
+    assert not _no_ring(shapes_of(ring), 15.0)
+    assert _no_ring(shapes_of(ring[:3]), 15.0)
+    inside = np.array([[50.0, 50.0]])
+    assert closed_in(shapes_of(ring), inside, np.array([300.0, 0.0])).tolist() == [0]
+    assert closed_in(shapes_of(ring[:3]), inside, np.array([300.0, 0.0])).tolist() == []

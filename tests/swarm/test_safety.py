@@ -136,7 +136,7 @@ def test_a_swarm_too_small_for_pairs_passes(n):
         [WORLD, Physics(speed_mps=25.0, step_s=0.4), Physics(speed_mps=0.3, step_s=0.05), Physics(contact_m=3.0)]
     ),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_no_step_creates_a_contact_or_brings_a_pair_closer_than_allowed(seed, n, kind, physics):
     rng = np.random.default_rng(seed)
     positions = dense_swarm(rng, n, kind)

@@ -404,7 +404,9 @@ entries = st.fixed_dictionaries(
 
 
 @given(st.one_of(values, st.fixed_dictionaries({"scenarios": st.one_of(st.lists(entries, max_size=2), values)})))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 def test_whatever_a_file_says_the_reader_gives_scenarios_or_one_line(tmp_path, content):
     path = tmp_path / "fuzz.json"
     path.write_text(json.dumps(content))

@@ -24,7 +24,7 @@ from phygail.swarm.scenario import (
 )
 from phygail.swarm.simulator import SwarmState, fly, initial_state, step
 from phygail.swarm.tree import bound_for, bound_steps
-from phygail.swarm.world import Event, World, draw, losses
+from phygail.swarm.world import Event, LinkModel, Obstacle, Vehicle, World, draw, losses, turn_steps, wait_steps
 
 FAST = ("sidr", "reach", "reach-evolved", "center-fly", "hero", "bridge", "convex", "cr-ma", "phygail-taught", "cist")
 LINE = [[0.0, 0.0], [100.0, 0.0], [200.0, 0.0]]
@@ -330,3 +330,37 @@ def test_what_a_subnet_sees_does_not_depend_on_the_fading_of_another():
         pairs = [pair for pair in view.pairs.tolist() if max(pair) < 3]
         seen.append((pairs, view.positions[view.subnet == mine].tolist(), view.subnet[:3].tolist()))
     assert seen[0] == seen[1]
+
+
+def test_budgets_grow_by_what_a_world_takes():
+    """Turning around at 3 m/s^2 loses 2 v / a = 6.67 s; the way around a wall is longer; a link must hold."""
+    physics = Physics()
+    assert turn_steps(Vehicle(), physics) == 0
+    assert turn_steps(Vehicle(3.0), physics) == 67
+    assert turn_steps(Vehicle(5.0, 0.25), physics) == 45
+    assert wait_steps(LinkModel(), 10, 0.1) == 9
+    assert wait_steps(LinkModel(outage_share=1e-9), 1, 0.1) == 41  # one attempt: two mean outages and the step
+    # P = e^(-1/3): 1 + ln(1e-4 / (1 - 0.6 P)) / ln(1 - P) = 7.86 attempts of 4 s + 1 s
+    assert wait_steps(LinkModel(outage_share=0.4), 10, 0.1) == 9 + 394
+    places = np.array([[0.0, 0.0], [400.0, 0.0]])
+    plain = make_scenario("b", places)
+    wall = Obstacle(((100.0, -150.0), (100.0, 150.0)), 5.0)
+    around = make_scenario("b", places, world=World(obstacles=(wall,)))
+    way = 2 * math.hypot(100.0, 158.0) - 1.0  # a little longer than over the end of the wall itself
+    assert plain.budget_steps == 320
+    assert around.budget_steps >= way + 4
+    assert make_scenario("b", places, world=World(vehicle=Vehicle(3.0))).budget_steps == 320 + 67
+    with pytest.raises(InputError, match="this world needs"):
+        make_scenario("b", places, world=World(vehicle=Vehicle(1e-7)))
+
+
+def test_where_links_fail_the_clock_runs_on():
+    """A network that splits because a link is out is no new case; one that loses somebody is."""
+    layout = np.array([[0.0, 0.0], [100.0, 0.0], [100.0, 60.0]])
+    world = World(links=LinkModel(outage_share=0.5, outage_s=0.5), hold_steps=400, seed=3)
+    state = initial_state(make_scenario("c", layout, world=world, budget_steps=500))
+    bases = set()
+    for _ in range(200):
+        state = step(state, np.zeros_like(state.positions))
+        bases.add(state.flight.base)
+    assert bases == {0}

@@ -80,6 +80,18 @@ test("a saved case is read back exactly", () => {
   assert.deepEqual({ ...read.physics }, { ...PHYSICS });
 });
 
+test("strikes in flight are events of the file, and counted from the last of them is the budget of the case", () => {
+  const world = drawCase({ source: "random", n: 40, seed: 2, damage: 0.5 }), strikes = [{ step: 9, ids: [1, 30] }, { step: 44, ids: [7] }];
+  const damaged = world.damaged.filter((id) => ![1, 30, 7].includes(id)), text = writeScenario(world, damaged, [{ step: 0, ids: [2] }, ...strikes]);
+  const [entry] = JSON.parse(text).scenarios;
+  assert.deepEqual(entry.events, [{ step: 9, uavs: [1, 30] }, { step: 44, uavs: [7] }]);
+  assert.equal(entry.budget_steps, world.budget + 44);
+  const read = readScenario(text).world;
+  assert.deepEqual([read.strikes, read.budget], [strikes, world.budget]);
+  const { budget_steps, ...bare } = entry, drawn = { ...bare, world: "trickle=0.1:40", weather: 7 }; // as `phygail scenarios` may write it
+  assert.deepEqual(readScenario(JSON.stringify({ scenarios: [drawn] })).world.strikes, strikes);
+});
+
 test("the seed of a case is kept, and none is made up", () => {
   const entry = { id: "a", positions: [[0, 0], [100, 40]], damaged: [] };
   const written = (more) => JSON.parse(writeScenario(readScenario(JSON.stringify({ scenarios: [{ ...entry, ...more }] })).world, [])).scenarios[0];
@@ -125,6 +137,16 @@ for (const [what, text, wrong] of [
   ["unknown key", entry({ wind: 3 }), /unknown key “wind”/],
   ["no id", entry({ id: 7 }), /no id/],
   ["budget", entry({ budget_steps: 1.5 }), /budget_steps 1.5/],
+  ["a world of obstacles", entry({ obstacles: [{ disc: [1, 2, 3] }] }), /“obstacles” is of a world that the page does not fly: use phygail recover/],
+  ["events that are none", entry({ events: 3 }), /“events” must be a list/],
+  ["an event that is none", entry({ events: [null] }), /event 0: step undefined/],
+  ["a strike at whoever is there", entry({ events: [{ step: 4, strike: [0, 0, 9] }] }), /event 0 hits whoever is there/],
+  ["an event at step 0", entry({ events: [{ step: 0, uavs: [1] }] }), /event 0: step 0: give a whole number from 1/],
+  ["an event after the end", entry({ budget_steps: 8, events: [{ step: 9, uavs: [1] }] }), /event 0: step 9: give a whole number from 1 to the budget of 8/],
+  ["an event without UAVs", entry({ events: [{ step: 4 }] }), /event 0: give step and a list of uavs/],
+  ["an event with a stranger", entry({ events: [{ step: 4, uavs: [3] }] }), /event 0: UAV 3: give whole numbers from 0 to 2/],
+  ["somebody lost twice", entry({ damaged: [1], events: [{ step: 4, uavs: [1] }] }), /event 0: UAV 1 is lost already/],
+  ["events that leave nobody", entry({ damaged: [1], events: [{ step: 4, uavs: [0] }] }), /leave 1 of 3 UAVs: at least 2/],
 ]) {
   test(`a dropped file is refused in one line: ${what}`, () => {
     assert.throws(() => readScenario(text), (error) => error instanceof CaseError && wrong.test(error.message) && !error.message.includes("\n"));

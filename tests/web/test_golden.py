@@ -9,7 +9,7 @@ import pytest
 
 from phygail.methods import METHODS
 from phygail.web.build import page_methods
-from phygail.web.golden import CASES, draw_cases, fly_golden, load_golden, scenario_of
+from phygail.web.golden import CASES, STRUCK, all_cases, fly_golden, load_golden, scenario_of
 
 HERE = Path(__file__).parent
 REMEDY = "after a change of a rule or its weights run python -m phygail.web.golden tests/web/golden.json"
@@ -18,17 +18,19 @@ FLOWN_AGAIN = 60  # UAVs: larger cases are left to the one who regenerates
 
 
 def test_the_golden_cases_are_those_of_the_seed():
-    assert len(ENTRIES) == CASES
-    for entry, (scenario, safety) in zip(ENTRIES, draw_cases(), strict=True):
+    assert len(ENTRIES) == CASES + STRUCK
+    for entry, (scenario, safety) in zip(ENTRIES, all_cases(), strict=True):
         assert entry["safety"] == safety
         assert scenario_of(entry).layout.tolist() == scenario.layout.tolist()
         assert entry["scenario"]["damaged"] == scenario.damaged.tolist()
+        assert scenario_of(entry).world.events == scenario.world.events
 
 
 def test_the_golden_cases_cover_every_method_of_the_page():
     assert set(page_methods()) <= set(METHODS)
     assert all(set(entry["flights"]) == set(page_methods()) for entry in ENTRIES)
-    assert sum(entry["safety"] for entry in ENTRIES) == CASES / 2
+    assert sum(entry["safety"] for entry in ENTRIES) == (CASES + STRUCK) / 2
+    assert sum("events" in entry["scenario"] for entry in ENTRIES) == STRUCK
 
 
 @pytest.mark.parametrize("name", page_methods())

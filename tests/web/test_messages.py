@@ -26,10 +26,19 @@ def test_good_messages_are_understood():
     assert parse_message('{"type": "stop", "race": 7}', KNOWN) == Stop(7)
 
 
+def test_nobody_is_struck_twice_and_the_budget_counts_from_the_last_strike():
+    strikes = [{"step": 9, "ids": [4, 1]}, {"step": 4, "ids": [1, 1]}]
+    order = parse_message(json.dumps(FLY | {"strikes": strikes}), KNOWN)
+    assert isinstance(order, Fly)
+    assert [(event.step, event.uavs) for event in order.struck.world.events] == [(4, (1,))]
+    assert order.struck.budget_steps == order.scenario.budget_steps + 4
+
+
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
         ("", "not JSON"),
+        (json.dumps(FLY | {"scenario": CASE | {"hold_steps": 3}}), "flies the plain world"),
         ("[" * 100_000, "not JSON"),
         ('{"race": NaN}', "not JSON"),
         ("[]", "no object"),
@@ -55,7 +64,7 @@ def test_good_messages_are_understood():
         (json.dumps(FLY | {"from": -1}), "'from' must be a whole number"),
         ("x" * 1_000_001, "at most 1,000,000"),
     ],
-    ids=range(25),
+    ids=range(26),
 )
 def test_bad_messages_are_refused(text, wrong):
     with pytest.raises(InputError, match=wrong):

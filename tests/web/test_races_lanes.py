@@ -14,7 +14,7 @@ from phygail.methods import METHODS
 from phygail.methods.base import installed
 from phygail.methods.controller import run_episode
 from phygail.swarm.scenario import Scenario, make_scenario, scenario_to_json
-from phygail.web.build import RULES, SCRIPTS, page_methods
+from phygail.web.build import SCRIPTS, page_methods
 from phygail.web.messages import Fly, Strike
 from phygail.web.races import Lane
 
@@ -67,8 +67,7 @@ def test_page_and_server_fly_a_struck_swarm_alike(case, node, name, safety):
     frames, end = fly_lane(case, name, strikes, safety=safety)
     found = fly_in_page(node, case, name, strikes, safety)
     assert (found["steps"], found["converged"]) == end[2:4]
-    near = 1e-6 if name in RULES else 1e-3  # a network in single precision
-    assert np.reshape(found["positions"], (-1, 2)) == pytest.approx(frames[end[2]], abs=near)
+    assert np.reshape(found["positions"], (-1, 2)) == pytest.approx(frames[end[2]], abs=2e-6)
     assert len(frames[end[2]]) < len(frames[strikes[-1].step]) < len(alive)
 
 

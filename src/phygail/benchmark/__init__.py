@@ -40,7 +40,7 @@ PARTS = {
 }
 QUICK_UAVS = 50  # most UAVs of a case that --quick flies
 AGAIN = "-c001-"  # in the id of the second case of a setting
-REFERENCE = "sidr"  # whose flights of the same cases others are compared with
+REFERENCE = "sidr"  # other methods are compared with its flights of the same cases
 
 
 def load_cases(*, quick: bool = False) -> list[Scenario]:
@@ -109,7 +109,7 @@ def against(rows: Sequence[Row], others: Sequence[Row]) -> tuple[float, float, f
 
 
 def talk_of(method: str) -> Talk | None:
-    """What a method says by radio; None for one that is not installed or that no radio of a split swarm can serve."""
+    """What a method broadcasts; None if it is not installed, or if no radio of a split swarm can tell it."""
     return make_method(method).talk if method in METHODS and not why_not(method) else None
 
 

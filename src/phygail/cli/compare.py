@@ -249,7 +249,10 @@ class Reproduce:
     workers: Count = 2
     """Processes, for flights and for trainings side by side; results do not depend on it."""
     engine: EngineName = "local"
-    """Processes on this machine, or Ray: the cluster at RAY_ADDRESS, of which every CPU is used."""
+    """Processes on this machine, or Ray: the cluster at RAY_ADDRESS, of which every CPU is used.
+
+    Trainings on a cluster need a folder that all nodes share (--experts, --runs).
+    """
     plugin: Plugins = ()
     """Python file that registers further methods."""
     experts: Annotated[Path | None, tyro.conf.arg(metavar="FILE.h5", help_behavior_hint="")] = None
@@ -345,7 +348,8 @@ class Reproduce:
                 yield progress
 
         engine = partial(make_engine, self.engine)
-        return Flying(self.workers, self.timeout, self.plugin, engine, report, command_line(), note)
+        cluster = self.engine == "ray"
+        return Flying(self.workers, self.timeout, self.plugin, engine, report, command_line(), note, cluster)
 
     def _show(self) -> None:
         from phygail.cli.options import stdout

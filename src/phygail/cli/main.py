@@ -8,6 +8,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Protocol
 
@@ -16,9 +17,8 @@ import tyro
 from phygail import __version__
 from phygail.cli.compare import Benchmark, Compare, Reproduce
 from phygail.cli.inspect import Inspect, Methods, Scenarios
-from phygail.cli.options import log_to_stderr, note
-from phygail.cli.page import Play, Serve
-from phygail.cli.recover import Recover
+from phygail.cli.options import WorldFlags, log_to_stderr, note
+from phygail.cli.recover import Play, Recover, Serve
 from phygail.cli.soak import Soak
 from phygail.cli.train import Experts, Export, Train, TrainPhygail, TrainReachEvolved
 from phygail.config import EndedFromOutside, InputError
@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code is 0, 1 (episodes failed with an error), 2 (bad input) or 130 (interrupted)."""
     given = list(sys.argv[1:] if argv is None else argv)
     words = [word for word in given if word != TRACEBACK] or ["--help"]
-    if argv is None:  # the process is ours: ended from outside, it still stops its workers and removes its drafts
+    if argv is None:  # the process is ours: on SIGTERM it stops its workers and removes its drafts
         signal.signal(signal.SIGTERM, _end)
     if words == ["--version"]:
         print(f"phygail {__version__}")
@@ -100,14 +100,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has closed it
         _drop_stdout()
         return 1
-    except OSError as error:  # a full disk, a name too long: the machine's refusal, not a fault of the program
+    except OSError as error:  # a full disk, a name too long: refused by the machine, not an error of the program
         _drop_stdout()
         note(f"{error.filename or 'the output'}: {error.strerror or error}")
         return BAD_INPUT
 
 
 def how_to_resume(command: Command | None) -> str:
-    """What to do after an interruption; nothing where nothing was kept."""
+    """The words that say how to go on after an interruption; empty where nothing was kept."""
     if isinstance(command, Compare | Benchmark | Experts | Reproduce):
         return "; run the same command again to resume"
     if isinstance(command, TrainReachEvolved | TrainPhygail):
@@ -124,20 +124,22 @@ def _end(number: int, _: object) -> None:
 
 
 def _stand_in_for_closed_streams() -> None:
-    """Python has no stdout or stderr at all where the shell closed it."""
+    """Open /dev/null for a stream that the shell has closed: Python then has none."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - stays open to the end
 
 
 def _drop_stdout() -> None:
-    """Without this Python would complain once more when it closes stdout."""
+    """Redirect stdout to /dev/null, so that Python does not fail again when it closes it."""
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parse(words: list[str]) -> Command:
     """The command that the words describe; help and errors of the command line end the process here."""
+    if words[0] == "train":
+        _refuse_worlds(words)
     special = SPECIAL.get((words[0], words[1])) if len(words) > 1 else None
     if special is not None:
         return tyro.cli(special, prog=f"phygail {words[0]} {words[1]}", args=words[2:])
@@ -148,6 +150,14 @@ def parse(words: list[str]) -> Command:
     stubs = {name: _stub(command) for name, command in COMMANDS.items()}
     tyro.extras.subcommand_cli_from_dict(stubs, prog="phygail", description=DESCRIPTION, args=words)
     raise AssertionError("unreachable: the first word is no command")
+
+
+def _refuse_worlds(words: list[str]) -> None:
+    """Training knows the plain world only, and says so rather than that a flag is unknown."""
+    flags = {f"--{field.name.replace('_', '-')}" for field in fields(WorldFlags)}
+    for word in words:
+        if word.partition("=")[0] in flags:
+            raise InputError(f"{word.partition('=')[0]}: training flies the plain world; leave the flag out")
 
 
 def _stub(command: type[Command]) -> Callable[[], None]:

@@ -34,12 +34,12 @@ MaybeNumbers = Annotated[str | None, tyro.conf.arg(metavar="LIST", help_behavior
 FailureSource = Annotated[Literal["single", "region"] | None, tyro.conf.arg(help_behavior_hint="")]
 Count = Annotated[int, tyro.conf.arg(metavar="INT")]
 
-PLAIN_WIDTH = 100_000  # of what goes into a file or a pipe: nothing is cut there; tables look after themselves
-QUIET_S = 30.0  # between two lines of progress that nobody watches
+PLAIN_WIDTH = 100_000  # of output to a file or a pipe, where nothing is cut; tables choose their own width
+QUIET_S = 30.0  # seconds between two lines of progress without a terminal
 
 
 def command_line() -> str:
-    """The command as given, ready to be repeated: what goes beside every result."""
+    """The command as given, ready to be repeated; it is recorded beside every result."""
     return shlex.join(["phygail", *sys.argv[1:]])
 
 
@@ -57,13 +57,13 @@ class RadioFlags:
     """Contact distance in meters, 10 unless given: UAVs closer than this are in contact; drawn layouts keep it."""
 
     def physics(self) -> Physics:
-        """What the flags say, the rest as in the paper."""
+        """Radio and vehicle of the flags; values that are not given are the paper's."""
         from phygail.swarm.checks import positive
 
         return Physics(**{name: positive(_flag(name), value) for name, value in self._given().items()})
 
     def refuse_beside(self, scenarios: Path) -> None:
-        """A scenario file brings radio and vehicle along."""
+        """Refuse radio flags beside a scenario file, which has its own radio and vehicle."""
         for name, value in self._given().items():
             raise InputError(
                 f"--scenarios and {_flag(name)} cannot be combined: {scenarios} says what radio and vehicle "
@@ -148,7 +148,7 @@ class WorldFlags:
         return canonical(checked_options({name: "" if value is True else value for name, value in given.items()}))
 
     def tell(self, physics: Physics) -> None:
-        """Say on stderr what a fading model means: no figure with fading can be read without it."""
+        """Say on stderr what a fading model means; readers of figures with fading need it."""
         from phygail.swarm.links import calibration
         from phygail.swarm.recipe import link_model
 
@@ -187,7 +187,7 @@ def require_one(what: str, given: dict[str, object]) -> str | None:
 
 
 def require_failures(source: FailureSource) -> None:
-    """A source of failures without failures is an error."""
+    """Refuse a source of failures without a number of failures."""
     if source is not None:
         raise InputError(f"--source {source} says where UAVs fail: give --failures 1,2,3 in place of --damage")
 
@@ -204,7 +204,7 @@ def drawn_failures(
 
 
 def make_engine(name: EngineName, workers: int) -> Engine:
-    """Where to fly: so many processes on this machine, or Ray, which knows from RAY_ADDRESS where it runs."""
+    """The engine: processes on this machine, or Ray, which runs where RAY_ADDRESS says."""
     if name == "ray":
         from phygail.experiments.ray_engine import RayEngine
 
@@ -215,10 +215,10 @@ def make_engine(name: EngineName, workers: int) -> Engine:
 
 
 def stdout() -> Console:
-    """For results; plain text without a limit where there is no terminal to fit."""
+    """The console for results; plain text of any width where there is no terminal."""
     from rich.console import Console
 
-    # Names come from users: [brackets] and :colons: in them are no markup.
+    # Names come from users: [brackets] and :colons: in them are not markup.
     if sys.stdout.isatty():
         return Console(markup=False, emoji=False, highlight=False)
     return Console(

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 BATCH = 100  # episodes between two lines of the record
 TWIN = "reach-evolved"  # the method that has a compiled twin
+ODD = ("redundant", "level", "wind", "detect-miss", "detect-false")  # what the twin does not know
+INERTIA = {"accel", "lag"}
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ class Record:
             raise InputError(f"{folder} holds another soak ({content.get('settings')}): choose another folder")
         self.done, self.steps = int(content["done"]), int(content["steps"])
         self.split = int(content.get("split", 0))
+        self.argued = int(content.get("argued", self.split))  # records of the plain world had no such count
         self.failures: list[dict[str, Any]] = content.get("failures", [])
 
     def add(self, found: dict[str, Any]) -> None:
@@ -100,20 +103,24 @@ class Record:
         from phygail.files import write_text
         from phygail.swarm.scenario import save_scenarios
 
-        for scenario, reasons in found["failures"]:
+        for scenario, reasons, unproved in found["failures"]:
             save_scenarios(self.folder / f"{scenario.id}.json", [scenario])
-            self.failures.append({"id": scenario.id, "reasons": reasons})
+            self.failures.append({"id": scenario.id, "reasons": reasons, "condition": unproved or "all hold"})
         self.done += found["episodes"]
         self.steps += found["steps"]
         self.split += found["split"]
-        content = {"settings": self.settings, "done": self.done, "split": self.split, "steps": self.steps,
-                   "failures": self.failures}  # fmt: skip
+        self.argued += found["argued"]
+        content = {"settings": self.settings, "done": self.done, "split": self.split, "argued": self.argued,
+                   "steps": self.steps, "failures": self.failures}  # fmt: skip
         write_text(self._path, json.dumps(content, indent=1) + "\n")
 
     def line(self) -> str:
         """What was found, in one line."""
         failed = f"{len(self.failures)} failures" + (f", saved in {self.folder}" if self.failures else "")
-        return f"{self.done:,} episodes, {self.split:,} of them split at the start, {self.steps:,} steps: {failed}"
+        where = sum(failure.get("condition") == "all hold" for failure in self.failures)
+        argued = f"; {where} in the {self.argued:,} where the conditions of the argument hold"
+        flown = "split at the start" if not self.settings["world"] else "flown"
+        return f"{self.done:,} episodes, {self.split:,} of them {flown}, {self.steps:,} steps: {failed}{argued}"
 
 
 def _results(batches: list[tuple[int, int]], settings: tuple[int, str, str, bool], workers: int) -> Any:
@@ -131,8 +138,13 @@ def _fly_settings(arguments: tuple[int, int, int, str, str, bool]) -> dict[str, 
 
 def flown_by(method: str, spec: str, *, safety: bool) -> str:
     """What flies: the compiled twin, or why not."""
-    if method != TWIN or spec or safety:
-        return f"{method} itself flies (the compiled twin of {TWIN} knows the plain world without the filter only)"
+    from phygail.swarm.recipe import parse_world
+
+    odd = [name for name in ODD if name in parse_world(spec)]
+    if method != TWIN:
+        return f"{method} itself flies (the compiled twin is that of {TWIN})"
+    if odd or (safety and INERTIA & parse_world(spec).keys()):
+        return f"{method} itself flies (its compiled twin does not know {', '.join(odd) or 'inertia with the filter'})"
     if not _numba():
         return f"{method} itself flies: its compiled twin needs numba (pip install 'phygail[learn]')"
     return f"the compiled twin of {method} flies"
@@ -146,12 +158,15 @@ def _numba() -> bool:
 
 def fly_batch(first: int, count: int, seed: int, method: str, spec: str, safety: bool) -> dict[str, Any]:
     """Fly episodes `first` ... `first + count - 1` and check each."""
+    from phygail.sensing.worlds import unproved
     from phygail.swarm.recipe import parse_world, with_world
     from phygail.swarm.soak import is_split, soak_case
 
     options = parse_world(spec)
-    fly = _twin() if method == TWIN and not spec and not safety and _numba() else _pilot(method, safety=safety)
-    failures, steps, split = [], 0, 0
+    fly = _pilot(method, safety=safety)
+    if flown_by(method, spec, safety=safety).startswith("the compiled twin"):
+        fly = _twin_in_world(safety=safety) if options or safety else _twin()
+    failures, steps, split, argued = [], 0, 0, 0
     for number in range(first, first + count):
         scenario = soak_case(seed, number)
         if options:
@@ -164,9 +179,11 @@ def fly_batch(first: int, count: int, seed: int, method: str, spec: str, safety:
         split += 1
         flown, reasons = fly(scenario)
         steps += flown
+        why = unproved(scenario) if options else ""
+        argued += not why
         if reasons:
-            failures.append((scenario, reasons))
-    return {"episodes": count, "steps": steps, "split": split, "failures": failures}
+            failures.append((scenario, reasons, why))
+    return {"episodes": count, "steps": steps, "split": split, "argued": argued, "failures": failures}
 
 
 def _twin() -> Callable[[Scenario], tuple[int, list[str]]]:
@@ -190,6 +207,26 @@ def _twin() -> Callable[[Scenario], tuple[int, list[str]]]:
     return fly
 
 
+def _twin_in_world(*, safety: bool) -> Callable[[Scenario], tuple[int, list[str]]]:
+    """The compiled flight of reach-evolved in other worlds, or with the filter."""
+    from phygail.methods.reach_evolved.export import load_gate_weights
+    from phygail.methods.reach_evolved.twin import fly_in_world, knows
+    from phygail.swarm.soak import trace_faults
+    from phygail.weights import bundled
+
+    vector, shape, belief, _ = load_gate_weights(bundled(TWIN).with_suffix(".safetensors"))
+    itself = _pilot(TWIN, safety=safety)
+
+    def fly(scenario: Scenario) -> tuple[int, list[str]]:
+        if not knows(scenario, safety=safety):
+            return itself(scenario)
+        trace, present, success = fly_in_world(scenario, vector, shape, belief, safety=safety)
+        found = trace_faults(trace, present, _limits(scenario, safety=safety))
+        return len(trace) - 1, _with_end(found, len(trace) - 1, success=success)
+
+    return fly
+
+
 def _pilot(method: str, *, safety: bool) -> Callable[[Scenario], tuple[int, list[str]]]:
     """The method itself, in any world."""
     from phygail.methods.controller import fly_case
@@ -202,12 +239,16 @@ def _pilot(method: str, *, safety: bool) -> Callable[[Scenario], tuple[int, list
             [state.positions for state in episode.states],
             _limits(scenario, safety=safety),
         )
-        split = any(reason.startswith("still") for reason in found)
-        if not episode.terminated and not split:
-            found.append(f"not reconnected after {episode.steps} steps")
-        return episode.steps, found
+        return episode.steps, _with_end(found, episode.steps, success=episode.terminated)
 
     return fly
+
+
+def _with_end(found: list[str], steps: int, *, success: bool) -> list[str]:
+    """The faults of a flight, with one for a network that is not one unless the checker says so already."""
+    if success or any(reason.startswith("still") for reason in found):
+        return found
+    return [*found, f"not reconnected after {steps} steps"]
 
 
 def _limits(scenario: Scenario, *, safety: bool) -> Limits:
@@ -216,7 +257,7 @@ def _limits(scenario: Scenario, *, safety: bool) -> Limits:
 
     world, physics = scenario.world, scenario.physics
     corners = [(obstacle.corners, obstacle.radius_m) for obstacle in world.obstacles]
-    disc = world.links.certain and world.altitude is None and all(obstacle.radio for obstacle in world.obstacles)
+    disc = world.links.certain and not world.level and all(obstacle.radio for obstacle in world.obstacles)
     return Limits(
         stride_m=physics.stride_m + math.hypot(*world.vehicle.wind_mps) * physics.step_s,
         contact_m=physics.contact_m if safety else 0.0,
@@ -224,4 +265,6 @@ def _limits(scenario: Scenario, *, safety: bool) -> Limits:
         discs=tuple((*points[0], radius) for points, radius in corners if len(points) == 1),
         walls=tuple((*points[0], *points[1], radius) for points, radius in corners if len(points) == 2),
         change_m=world.vehicle.accel_mps2 * physics.step_s**2,
+        heights=world.altitude or (),
+        hold_steps=world.hold_steps,
     )

@@ -1,4 +1,4 @@
-"""`phygail train`, and what stands before and after it: `phygail experts` and `phygail export`."""
+"""`phygail train`, and what comes before and after it: `phygail experts` and `phygail export`."""
 
 from __future__ import annotations
 
@@ -259,8 +259,8 @@ class Experts:
         from phygail.experiments.grid import parse_numbers
         from phygail.files import write_text
         from phygail.methods.phygail.experts.build import build_experts, check_output
+        from phygail.methods.phygail.experts.dataset import draw_expert_steps, expert_markdown, expert_tables, facts
         from phygail.methods.phygail.experts.recipe import Recipe, choose_pool
-        from phygail.methods.phygail.experts.report import draw_expert_steps, expert_markdown, expert_tables, facts
 
         check_output(self.out, self.workers)  # choosing the pool may take seconds
         unwanted = [name.strip() for name in self.without.split(",")] if self.without else []

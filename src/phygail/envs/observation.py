@@ -66,7 +66,7 @@ def bounds() -> tuple[np.ndarray, np.ndarray]:
 
 def local_observations(view: SubnetViews) -> np.ndarray:
     """(n, SIZE) float32, row r for UAV view.members[r], not yet held to `bounds` (rounding may exceed them)."""
-    # With the radio range as scale the node features hold positions in the unit of the observation.
+    # With the radio range as scale, node features hold positions in the unit of the observation.
     graph = perceive(view, GraphSpec(scale_m=view.mission.physics.range_m))
     n = graph.receivers
     place = len(NODE_FEATURES) - 1  # x, y, vx, vy; the last feature is the degree
@@ -84,8 +84,8 @@ def local_observations(view: SubnetViews) -> np.ndarray:
 class TeamReward:
     """r_i = r_step + r_safe_i + r_term: agents share the first and the last; the safety penalty is each agent's own.
 
-    The names and numbers are those of `methods.phygail.config.TrainConfig`. Not scaled and not clipped: one episode is
-    worth between about -5 - 5 N_s and 74.
+    The names and numbers are those of `methods.phygail.config.TrainConfig`. Rewards are neither scaled nor clipped: the
+    sum of an episode is between about -5 - 5 N_s and 74.
 
     Attributes:
         step_penalty: r_step = -step_penalty / T_max per step.
@@ -110,7 +110,7 @@ class TeamReward:
     def __call__(self, before: SwarmState, after: SwarmState) -> np.ndarray:
         """(n,) reward of the step that led to `after`."""
         budget = after.scenario.budget_steps
-        # T_max is the pace of the environment: it knows of no expert (METHODS 4.7).
+        # T_max is the pace of the environment, which has no expert (METHODS 4.7).
         shared = shared_reward(after.step, budget, budget, after.terminated, after.truncated, after.links.count, self)
         spacing = after.scenario.physics.spacing
         pairs, distances = near_pairs(after.positions, self.safe_m * spacing)

@@ -9,9 +9,9 @@
         observations, rewards, terminations, truncations, infos = env.step(actions)
 
 Every alive UAV is an agent, named by its place in the roster ("uav_17"). The damaged drop out before the first step and
-never become agents, so the set of agents changes from episode to episode; within one it stays. Libraries that want the
-same agents in every episode (SuperSuit, stable-baselines3) take `fixed_agents=True`. A thin wrapper over
-`swarm.simulator.step`: the world is the one of every method and table.
+never become agents, so the set of agents changes from episode to episode, but not within an episode. Libraries that
+need the same agents in every episode (SuperSuit, stable-baselines3) take `fixed_agents=True`. The environment is a thin
+wrapper over `swarm.simulator.step`: its world is that of every method and table.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class DrawnCases:
 
 @dataclass(frozen=True, eq=False)
 class ChosenCases:
-    """Scenarios from a list or file, each equally likely; those that are connected from the start are passed over."""
+    """Scenarios from a list or file, each equally likely; scenarios that are connected from the start are left out."""
 
     scenarios: tuple[Scenario, ...]
 
@@ -232,7 +232,7 @@ class RecoveryEnv(ParallelEnv[str, np.ndarray, np.ndarray]):  # type: ignore[mis
         self._max_cycles = _checked_cycles(max_cycles)
         self._fixed = fixed_agents
         self._flying: list[str] = []  # the alive of this episode, in the order of the roster
-        # Every agent has spaces of its own: users seed them one by one.
+        # Every agent has its own spaces: users seed them one by one.
         self._low, self._high = bounds()
         self._observation_spaces = {name: Box(self._low, self._high) for name in self.possible_agents}
         self._action_spaces = {name: Box(-1.0, 1.0, (2,)) for name in self.possible_agents}

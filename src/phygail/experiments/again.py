@@ -1,9 +1,9 @@
-"""Rows on disk, flown once more: does the code of today still make them?
+"""Rows on disk are flown again: does the code of today still give them?
 
-Every folder with rows.csv says in run.json what decided its rows: scenarios, safety, sensing, policy. A share of them,
-spread evenly over methods, swarm sizes and damage, is flown with the same, and every column but the timings is
-compared: numbers with decimals to rounding, all others exactly. Flights that several folders share are flown once.
-What cannot be flown is counted with its reason.
+Every folder with rows.csv says in run.json what decided its rows: scenarios, safety, sensing, policy. A share of the
+rows, spread evenly over methods, swarm sizes and damage, is flown with the same settings. Every column but the timings
+is compared: numbers with decimals up to rounding, all others exactly. Flights that several folders share are flown
+once. Rows that cannot be flown are counted with the reason.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from phygail.methods.base import installed
 from phygail.sensing.imperfect import Sensing
 from phygail.swarm.scenario import load_scenarios
 
-ROUNDING = 1e-6  # relative: what another processor may make of distances and speeds; counts and texts must be equal
-COMPARED = tuple(name for name in COLUMNS if name not in (*TIMINGS, "version"))  # the version names the code, no flight
-WORLD_US = 4.0  # of the simulator, per alive UAV and step: what a row costs beside its `solve_s`
+ROUNDING = 1e-6  # relative: distances and speeds may differ by this between processors; counts and texts must be equal
+COMPARED = tuple(name for name in COLUMNS if name not in (*TIMINGS, "version"))  # the version is no result of a flight
+WORLD_US = 4.0  # cost of the simulator per alive UAV and step, beside the `solve_s` of a row
 _SENSING = {"sigma_m": "noise_m", "delay_steps": "delay_steps", "bias_m": "bias_m"}  # field -> key of run.json
-# What run.json may say. Anything else decides rows in a way that is unknown here: such a folder is not flown.
+# Keys that run.json may have. Another key may decide rows in an unknown way: such a folder is not flown.
 _KNOWN = {
     "source", "uavs", "damage", "failures", "cases", "seed", "scenarios", "content",
     "methods", "safety", "policy", "plugins", "world", *_SENSING.values(), *asdict(Physics()),
@@ -66,7 +66,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Old:
-    """A chosen row: the folder it stands in (below results/) and the setting it was flown with."""
+    """A chosen row, its folder below results/, and the setting that it was flown with."""
 
     folder: str
     setting: Setting
@@ -74,18 +74,18 @@ class Old:
 
     @property
     def cost_s(self) -> float:
-        """What flying it will take, by what it took."""
+        """Seconds that flying it again will take, estimated from its timings."""
         return (self.row["solve_s"] or 0.0) + 1e-6 * WORLD_US * self.row["alive"] * self.row["steps"]
 
 
 @dataclass
 class Plan:
-    """What is flown and what is not.
+    """The rows that are flown, and those that are not.
 
     Attributes:
         chosen: Rows to fly.
         left_out: How many rows by (folder, reason).
-        slow_s: What the chosen rows that are left out as slow took.
+        slow_s: Seconds of the chosen rows that are left out as slow.
         notes: Lines about folders whose rows will differ for a reason that is known.
     """
 
@@ -97,14 +97,14 @@ class Plan:
 
 @dataclass(frozen=True)
 class Pair:
-    """A row as it stands on disk and as it is today."""
+    """A row as it is on disk and as it is flown today."""
 
     old: Old
     new: Row
 
     @property
     def differing(self) -> list[str]:
-        """The columns that are not equal; rows from before there were columns of worlds are not asked for them."""
+        """The columns that are not equal; rows that are older than the columns of worlds are not compared in those."""
         older = self.old.row["alive_end"] is None
         names = [name for name in COMPARED if not (older and name in CURVE)]
         return [name for name in names if not _equal(self.old.row[name], self.new[name])]
@@ -125,7 +125,7 @@ def plan_again(results: Path, *, share: float, most_s: float, only: str = "", me
     Args:
         results: Folder with folders of rows.
         share: Of the rows of each method, at least one of each.
-        most_s: Chosen rows that took longer are left out; what else is chosen does not depend on it.
+        most_s: Chosen rows that took longer are left out; the choice of the others does not depend on it.
         only: Name of a folder below `results`; all if empty.
         methods: Names; all if empty.
     """
@@ -171,8 +171,8 @@ def _plan_folder(plan: Plan, place: Path, known: _Files, share: float, most_s: f
 def choose_rows(rows: Sequence[Row], share: float) -> list[Row]:
     """A share of the rows of each method, at least one, spread evenly over swarm sizes and damage.
 
-    The settings of a method stand in line, and every (1 / share)-th row is counted; within a setting the rows are in an
-    order that depends on nothing but their scenarios, so folders that hold the same cases choose the same.
+    The settings of a method are put in line, and every (1 / share)-th row is taken. Within a setting the order of the
+    rows depends only on their scenarios, so folders with the same cases choose the same rows.
     """
     chosen: list[Row] = []
     for method in sorted({row["method"] for row in rows}):
@@ -218,7 +218,7 @@ class _Files:
         self._cases = {content_digest(load_scenarios(file)): file for file in results.rglob("cases.json")}
 
     def setting(self, config: dict[str, Any]) -> Setting | str:
-        """What run.json says, or why nothing can be flown with it."""
+        """The setting that run.json describes, or the reason why it cannot be flown."""
         unknown = [key for key in config if key not in _KNOWN and not key.startswith((WEIGHTS, _PLUGIN))]
         if unknown:
             return f"run.json says {unknown[0]}, which is unknown here"
@@ -252,7 +252,7 @@ def fly_again(
     Args:
         chosen: Rows.
         engine: Where to fly.
-        progress: Told what is done and all that there is to do, in seconds of one core by the old timings.
+        progress: Receives the work done and the whole work, in seconds of one core by the old timings.
     """
     groups: dict[Setting, dict[Key, list[Old]]] = defaultdict(lambda: defaultdict(list))
     for old in chosen:
@@ -273,7 +273,7 @@ def _fly(setting: Setting, flights: dict[Key, list[Old]], engine: Engine) -> Ite
     if setting.file is not None:
         cases = CaseList(tuple(load_scenarios(setting.file)))
     numbers = {scenario: index for index, scenario in enumerate(cases.ids())}
-    # The long ones first, so that no worker idles at the end.
+    # Long flights come first, so that no worker idles at the end.
     order = sorted(flights, key=lambda key: -flights[key][0].cost_s)
     methods = tuple(dict.fromkeys(method for _, method in order))
     try:

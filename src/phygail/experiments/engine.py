@@ -1,6 +1,6 @@
 """Engines: workers that fly episodes. A worker that dies loses no finished row, and its episodes are flown again.
 
-`Pool` is what the engines share: `local_engine` (processes on this machine) and `ray_engine` (a cluster).
+`Pool` is what the engines share: `LocalEngine` (processes on this machine) and `ray_engine` (a cluster).
 Every worker has a single thread for linear algebra: rows depend neither on the number of workers nor on the engine.
 """
 
@@ -23,10 +23,10 @@ from typing import Generic, Protocol, TypeVar
 from phygail.config import ONE_THREAD, InputError, settle_worker
 from phygail.experiments.rows import LOST, TIMEOUT, Job, Result, Task, case_reader, fly_task, prepare
 
-MOST_LOSSES = 3  # workers that one episode may take down before it is entered as an error
+MOST_LOSSES = 3  # workers that one episode may crash before its row becomes an error
 MOST_FALSE_STARTS = 3  # workers in a row that may die before they are ready
 HANG_GRACE_S = 60.0  # beyond the timeout: drawing the scenario and one long step
-_LANDING_S = 10.0  # how long episodes in the air are waited for when the run is refused
+_LANDING_S = 10.0  # seconds to wait for running episodes when the run is refused
 _AHEAD = 2  # tasks a worker holds, so that it does not idle while rows are written
 TICK_S = 0.5
 _WORKER_MARK = "PHYGAIL_WORKER"
@@ -42,7 +42,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Refusal:
-    """The job itself is wrong: the user's line."""
+    """The job itself is wrong; holds the line for the user."""
 
     message: str
 
@@ -82,7 +82,7 @@ class RefusedError(InputError):
 
 
 class Engine(Protocol):
-    """Somewhere to fly episodes."""
+    """A place where episodes are flown."""
 
     def start(self, job: Job) -> None:
         """Bring up workers; return when one has accepted the job, raise `RefusedError` if it is at fault."""
@@ -97,16 +97,16 @@ class Engine(Protocol):
 class Worker(ABC):
     """A worker and the tasks it holds, the first of which it is flying."""
 
-    exit_reason = "no word from it"  # what is known of its end
+    exit_reason = "no word from it"  # what is known about how it ended
 
     def __init__(self) -> None:
         self.tasks: deque[Task] = deque()
         self.ready = False
-        self.case: int | None = None  # scenario it worked on last and remembers
+        self.case: int | None = None  # scenario that it flew last and remembers
         self.since = time.monotonic()  # start of the first task
 
     def give(self, task: Task) -> None:
-        """Put a task behind those it holds."""
+        """Add a task after those that it holds."""
         if not self.tasks:
             self.since = time.monotonic()
         self.tasks.append(task)
@@ -120,11 +120,11 @@ class Worker(ABC):
 
     @abstractmethod
     def send(self, task: Task) -> None:
-        """Pass a task on; that it died shows when it is heard."""
+        """Send a task; if the worker has died, the next read shows it."""
 
     @abstractmethod
     def has_news(self) -> bool:
-        """Whether something it said has not been heard yet."""
+        """Whether it has sent something that was not read yet."""
 
     @abstractmethod
     def end(self) -> None:
@@ -135,7 +135,7 @@ AnyWorker = TypeVar("AnyWorker", bound=Worker)
 
 
 class _Queue:
-    """Tasks not yet given away, by scenario; a worker stays with its scenario as long as that has tasks."""
+    """Tasks that no worker holds, by scenario; a worker stays with its scenario as long as that has tasks."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._cases: dict[int, deque[Task]] = {}
@@ -163,11 +163,11 @@ class _Queue:
 
 
 class Pool(ABC, Generic[AnyWorker]):
-    """What all engines share: who flies what, and what becomes of the tasks of workers that die or hang.
+    """What all engines share: which worker flies which task, and what happens to tasks of workers that die or hang.
 
     Args:
         workers: How many.
-        grace_s: How long after the timeout a worker stuck in a single step is killed.
+        grace_s: Seconds after the timeout until a worker that is stuck in a single step is killed.
     """
 
     def __init__(self, workers: int, grace_s: float = HANG_GRACE_S) -> None:
@@ -186,7 +186,7 @@ class Pool(ABC, Generic[AnyWorker]):
 
     @abstractmethod
     def _hear(self) -> Iterable[tuple[AnyWorker, object]]:
-        """Wait up to `TICK_S`; (worker, what it said), None from one that is lost."""
+        """Wait up to `TICK_S`; gives (worker, message), with None from a worker that is lost."""
 
     def _wanted(self) -> int:
         """How many workers there should be now."""
@@ -216,7 +216,7 @@ class Pool(ABC, Generic[AnyWorker]):
                 raise RefusedError(self._refusal)
 
     def _last_results(self) -> Iterator[list[Result]]:
-        """What is in the air when a task is refused may still land: a finished row is never thrown away."""
+        """Wait for running episodes after a task was refused: a finished row is never thrown away."""
         deadline = time.monotonic() + _LANDING_S
         while any(w.tasks for w in self._workers) and time.monotonic() < deadline:
             if results := self._collect():
@@ -232,7 +232,7 @@ class Pool(ABC, Generic[AnyWorker]):
             self._workers.append(self._hire())
 
     def _distribute(self) -> None:
-        """Fill up every worker, one task each per round; near the end nobody hoards a task another could fly."""
+        """Give tasks to workers, one each per round: near the end no worker holds a task that another could fly."""
         for depth in range(1, _AHEAD + 1):
             if depth > 1 and len(self._queue) <= _AHEAD * len(self._workers):
                 return
@@ -252,7 +252,7 @@ class Pool(ABC, Generic[AnyWorker]):
                 if not worker.ready:
                     raise RefusedError(message.message)
                 self._refusal = self._refusal or message.message
-                worker.tasks.clear()  # it may have stopped; what it still says is heard
+                worker.tasks.clear()  # it may have stopped; its remaining messages are read
             elif isinstance(message, Ready):
                 worker.ready, self._false_starts = True, 0
             elif isinstance(message, Result):
@@ -272,7 +272,7 @@ class Pool(ABC, Generic[AnyWorker]):
                 self._replace(worker, flag=TIMEOUT, chances=1)
 
     def _replace(self, worker: AnyWorker, *, flag: str, chances: int) -> None:
-        """Put the tasks of a lost worker back and start another; the task it was flying has so many chances."""
+        """Put the tasks of a lost worker back and start another; a task may be flown `MOST_LOSSES` times."""
         worker.end()
         if not worker.ready:
             self._false_starts += 1
@@ -285,9 +285,9 @@ class Pool(ABC, Generic[AnyWorker]):
         self._workers[self._workers.index(worker)] = self._hire()
 
     def _judge(self, task: Task, exit_reason: str, flag: str, chances: int) -> Task:
-        """The task to queue again after it took a worker down: itself, or with a flag once it has used its chances."""
+        """The task to queue again after it crashed a worker: the same, or with a flag after its last chance."""
         scenario = self._job.cases.ids()[task.index]
-        if task.flag:  # nothing was flown: the scenario itself takes workers down, and would do so forever
+        if task.flag:  # nothing was flown: the scenario itself crashes workers, and would do so forever
             raise InputError(
                 f"workers are lost on drawing the scenario {scenario} ({exit_reason}): is there enough memory? "
                 "Run again without it"

@@ -28,12 +28,12 @@ from phygail.swarm.layout import (
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import Scenario, make_scenario
 
-# Fresh layouts, the paper's fixed ones, an area strike on fresh ones, failures of single UAVs (METHODS 9.9).
+# Fresh layouts, the paper's fixed layouts, an area strike on fresh layouts, failures of single UAVs (METHODS 9.9).
 Source = Literal["fresh", "layouts", "strike", "single", "region"]
 Numbers = Mapping[str, float]  # of the paper, by what they measure
 SEED = 0  # of every reported scenario; nothing was tuned, trained or selected on seeds from 0 to 1000
 
-STRIKES = 2_000  # tried before a setting counts as one that does not split
+STRIKES = 2_000  # strikes tried before a setting counts as one that does not split
 _COORDINATES = re.compile(r"(n|strike-n|paper-)(\d{2,})-d(\d\.\d{3})-c(\d{3,})-s(\d+)")  # as `grid.DRAWN_ID`
 _FAILURES = re.compile(r"(single|region)-(\d+)-(\d+)-(\d+)-s(\d+)")  # as `failures.failure_id`
 
@@ -50,7 +50,7 @@ class Leg:
         source: Where the scenarios come from.
         safety: Whether every command is filtered.
         sensing: How imperfectly every method sees.
-        alone: One worker, whatever the user wants: times are measured.
+        alone: Whether one worker flies, whatever the user wants, because times are measured.
         seed: Of the scenarios.
         failures: How many UAVs fail, in place of damage ratios, for the sources "single" and "region".
         world: What fresh scenarios have beyond the plain world (`swarm.recipe`); empty: nothing.
@@ -108,11 +108,12 @@ class Experiment:
         legs: The flights.
         tables, figures: Names in `report.TABLES` and `report.FIGURES`.
         published: Numbers of the paper by method.
-        remarks: What a reader must know to compare; stands under the tables.
+        remarks: What a reader must know to compare; printed under the tables.
         flights_of: The experiment whose rows this one reads instead of flying its own; empty if it flies.
         variants: Trainings, if policies are trained for it; every leg is then flown with each of their policies.
-        checkpoints: So many policies along the training of the first variant fly one case of 20 UAVs.
+        checkpoints: Number of policies along the training of the first variant that fly one case of 20 UAVs.
         measured: Swarm sizes whose perception graphs are measured. measured_cases: Swarms of each.
+        curves: Worlds whose resilience curves are drawn. curve_cases: Flights behind each.
     """
 
     name: str
@@ -128,6 +129,8 @@ class Experiment:
     checkpoints: int = 0
     measured: tuple[int, ...] = ()
     measured_cases: int = 0
+    curves: tuple[str, ...] = ()
+    curve_cases: int = 0
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -152,8 +155,12 @@ class Experiment:
 
 # --- worlds beyond the paper's assumptions (docs/worlds.md) -----------------------------------------------------------
 
-IN_WORLDS = ("reach-evolved", "reach", "sidr")
+OTHERS = ("reach", "sidr")  # beside reach-evolved
 HARDER = (0.5, 0.75, 0.9)
+FULL_SIZE = (  # the worlds in which reach-evolved flies 20 cases of both sizes; elsewhere 5 of 100 UAVs
+    "", "waves=3:40:150", "trickle=0.3:100", "outages=0.4:2 hold=10", "obstacles=8:40-80", "walls=5:250",
+    "center-error=200", "no-center=roster roster-missing=0.3 roster-error=50", "accel=3",
+)  # fmt: skip
 REPLANNED = "Planners (convex) make a new plan whenever somebody is lost; their rows carry the flag `replan`."
 SAFE = "The safety filter is on; with inertia it is the braking one (METHODS 8.3)."
 SPLIT = "Split steps are those that began with a network that was not one; failures enter with their whole budget."
@@ -162,15 +169,24 @@ SPLIT = "Split steps are those that began with a network that was not one; failu
 def _in_worlds(
     name: str, title: str, question: str, worlds: tuple[str, ...], *remarks: str, planned: bool = False
 ) -> Experiment:
-    """An experiment with a leg per world, the plain one first, all on the same cases with the safety filter."""
+    """An experiment with two legs per world, all on the same cases with the safety filter.
+
+    The plain world and those of `FULL_SIZE` come first. Resilience curves are drawn of the plain world and these.
+    """
+    ordered = sorted(("", *worlds), key=lambda world: world not in FULL_SIZE)
     legs = []
-    for world in ("", *worlds):
-        methods = (*IN_WORLDS, *(() if world else ("phygail-taught", "center-fly")), *(("convex",) if planned else ()))
+    for world in ordered:
         label = re.sub(r"[^\w.]+", "-", world) or "plain"
-        legs.append(Leg(label, methods, (100, 200), HARDER, 20, safety=True, world=world))
+        full = world in FULL_SIZE
+        sizes = (100, 200) if full else (100,)
+        legs.append(Leg(label, ("reach-evolved",), sizes, HARDER, 20 if full else 5, safety=True, world=world))
+        others = (*OTHERS, *(("convex",) if planned else ()), *(() if world else ("phygail-taught", "center-fly")))
+        legs.append(Leg(f"{label}-others", others, (100,), HARDER, 5, safety=True, world=world))
+    curves = tuple(world for world in ordered if world in (*FULL_SIZE, "altitude-spread=40"))
     return Experiment(
-        name, title, question, tuple(legs), tables=("worlds",), figures=("worlds",), remarks=(SPLIT, SAFE, *remarks)
-    )
+        name, title, question, tuple(legs), tables=("worlds", "worlds-common"), figures=("worlds", "resilience"),
+        remarks=(SPLIT, SAFE, *remarks), curves=curves, curve_cases=5,
+    )  # fmt: skip
 
 
 WORLD_EXPERIMENTS: tuple[Experiment, ...] = (
@@ -255,7 +271,7 @@ WORLD_EXPERIMENTS: tuple[Experiment, ...] = (
 
 @dataclass(frozen=True)
 class Scale:
-    """How a user wants an experiment smaller, with other methods or with other draws; None leaves it as declared."""
+    """A user's choice of sizes, methods or draws of an experiment; None leaves it as declared."""
 
     uavs: tuple[int, ...] | None = None
     damage: tuple[float, ...] | None = None
@@ -266,11 +282,11 @@ class Scale:
 
 
 def scaled(experiment: Experiment, scale: Scale) -> Experiment:
-    """The experiment with what the user chose of it.
+    """The experiment with the choice of the user.
 
-    Sizes and ratios must be among the declared ones. More cases than declared are flown where the declared number is
-    the largest of the experiment; slow methods keep their smaller one. A method that is not declared joins the first
-    leg and all that fly the same methods as that one.
+    Sizes and ratios must be among the declared ones. More cases than declared are flown only in legs with the
+    largest declared number; slow methods keep their smaller number. A method that is not declared joins the first leg
+    and all legs that fly the same methods as that leg.
     """
     if scale.cases is not None and scale.cases < 1:
         raise InputError(f"{scale.cases} cases per setting: choose at least 1")
@@ -331,8 +347,8 @@ def draw_cases(
         except InputError as error:
             notes.append(f"N={uavs}, damage {ratio:g} was skipped: {error}")
             continue
-        # On a fixed layout few damage sets may split it; copies of one case would pretend to be many.
-        # The first of them stays, so that its row is the same however many cases are drawn.
+        # Few damage sets may split a fixed layout, and repeated cases would look like many. The first of equal cases
+        # stays, so that its row does not depend on the number of cases.
         first = {scenario.damaged.tobytes() + scenario.layout.tobytes(): scenario for scenario in reversed(drawn)}
         differing = [scenario for scenario in drawn if scenario in first.values()]
         if len(differing) < cases:

@@ -42,7 +42,7 @@ class DamageOutlook:
 
     Attributes:
         ratio: Damage ratio.
-        damaged: UAVs that it takes.
+        damaged: Number of damaged UAVs.
         split: Share of the draws after which the alive are split.
         subnets: Mean number of subnets.
         largest: Mean share of the alive that is in the largest subnet.
@@ -63,8 +63,8 @@ class FailureCost:
         uav: Index.
         subnets: After its loss. cut_off: UAVs outside the largest of them.
         bound_s: No method reconnects them in less time.
-        stand_in_m: Meters flown if spare UAVs move up to its place, the largest single move the smallest (`rnfr`).
-        stand_ins: UAVs that move then; 0 if nobody can be spared.
+        stand_in_m: Meters flown if spare UAVs move up to its place with the smallest largest move (`rnfr`).
+        stand_ins: UAVs that move then; 0 if none can be spared.
     """
 
     uav: int
@@ -259,7 +259,7 @@ def measures(episode: Episode, method: Method) -> dict[str, Any]:
 
 
 def plan_measures(scenario: Scenario, method: Method) -> dict[str, Any]:
-    """The same of a plan flown to its end, as the publications count; empty cells for methods without one."""
+    """The same cells for a plan flown to its end, as the publications count; empty for methods without a plan."""
     if not isinstance(method, (SubnetPlan, GlobalPlan)) or method.targets is None:
         return dict.fromkeys(
             ("plan_connected", "plan_max_m", "plan_total_m", "plan_moved", "plan_lost_pct", "plan_longer_pct")
@@ -284,7 +284,7 @@ def messages(episode: Episode, method: Method) -> int:
     alive = len(episode.scenario.alive)
     if method.scope is Scope.GLOBAL:
         return alive + episode.metrics.moved  # reports and orders
-    return ROUNDS.get(method.name, 1) * alive * episode.steps  # fresh news in every step
+    return ROUNDS.get(method.name, 1) * alive * episode.steps  # every UAV broadcasts in every step
 
 
 def outcome(scenario: Scenario, positions: np.ndarray) -> tuple[float, float]:
@@ -293,13 +293,13 @@ def outcome(scenario: Scenario, positions: np.ndarray) -> tuple[float, float]:
 
 
 def lost_pct(scenario: Scenario, positions: np.ndarray) -> float:
-    """Watched area lost against before the failure."""
+    """The loss of watched area since before the failure."""
     before, _ = _before(scenario)
     return 100.0 * (before - _watched(scenario, positions)) / before
 
 
 def longer_pct(scenario: Scenario, positions: np.ndarray) -> float:
-    """Pairs of alive UAVs with more hops between them than before the failure; no way at all counts as more."""
+    """Pairs of alive UAVs with more hops between them than before the failure; no path at all counts as more."""
     _, before = _before(scenario)
     now = hops(positions, scenario.physics)
     pairs = np.triu_indices(len(positions), 1)
@@ -307,7 +307,7 @@ def longer_pct(scenario: Scenario, positions: np.ndarray) -> float:
 
 
 def hops(positions: np.ndarray, physics: Physics) -> np.ndarray:
-    """(n, n) links between every two UAVs on the shortest way, infinite where there is none."""
+    """(n, n) links on the shortest path between every two UAVs, infinite where there is none."""
     pairs, n = find_links(positions, physics.range_m).pairs, len(positions)
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n))
     return shortest_path(graph.tocsr(), directed=False, unweighted=True)

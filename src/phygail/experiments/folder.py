@@ -1,7 +1,8 @@
 """The folder of a comparison: what it holds, whether a run may resume in it, and where it was made.
 
-A row that somebody changed by hand would otherwise stay in the results for good. Columns of the flight itself (steps
-of a success, distance, contacts) can only be checked by flying again; here they are held to their limits.
+Rows are checked on resume: a row that was changed by hand would otherwise stay in the results for good. Columns of the
+flight itself (steps of a success, distance, contacts) can only be checked by flying again; here their limits are
+checked.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ from phygail.swarm.failures import KINDS
 from phygail.swarm.layout import damage_count
 from phygail.swarm.scenario import Scenario, scenario_to_json
 
-MOST_DRAWN = 20  # cases whose subnets and bound are worked out again: about 20 ms each
-# Columns that the flight decides; `case_row` knows all others before it.
+MOST_DRAWN = 20  # cases whose subnets and bound are computed again: about 20 ms each
+# Columns that the flight decides; `case_row` knows all others before the flight.
 _FLOWN = ("converged", "steps", "time_s", "contact_events_per_uav", "contact_rate_raw", "contact_rate_capped",
           "distance_m_per_uav", "max_speed_mps", "first_action_ms", "solve_s", "flag", "version", *CURVE)  # fmt: skip
 
@@ -70,9 +71,9 @@ def _processor() -> str:
 
 
 def make_judge(job: Job) -> Judge:
-    """A judge of the rows of a job; those of other cases and methods pass.
+    """A judge of the rows of a job; rows of other cases and methods pass.
 
-    Of a grid the first `MOST_DRAWN` cases that it sees are drawn again, of the others it checks what their id says.
+    The judge draws the first `MOST_DRAWN` cases of a grid again; of the others it checks what their id says.
     """
     numbers = {name: number for number, name in enumerate(job.cases.ids())}
     cases: dict[int, Case] = {}
@@ -85,7 +86,7 @@ def make_judge(job: Job) -> Judge:
             cases[number] = make_case(job.cases.scenario(number))
         case = cases.get(number)
         expected = _cell_facts(job, number) if case is None else _facts(case, row["method"], job)
-        return _difference(row, expected) or _beyond(row) or ("" if case is None else _unlike_budget(row, case))
+        return _difference(row, expected) or _beyond(row) or ("" if case is None else _off_budget(row, case))
 
     return judge
 
@@ -124,8 +125,8 @@ def _beyond(row: Row) -> str:
     return ""
 
 
-def _unlike_budget(row: Row, case: Case) -> str:
-    """What the budget and the length of a step say about a row."""
+def _off_budget(row: Row, case: Case) -> str:
+    """Check a row against its budget and the length of a step."""
     budget = case.scenario.budget_steps
     if row["steps"] > budget or (not row["converged"] and row["steps"] != budget):
         return f"steps is {row['steps']}, its case has a budget of {budget}"
@@ -135,15 +136,15 @@ def _unlike_budget(row: Row, case: Case) -> str:
 
 try:
     import fcntl
-except ImportError:  # no such locks on this system: two runs at once are then the user's affair
+except ImportError:  # no such locks on this system: the user must not start two runs at once
     fcntl = None  # type: ignore[assignment]
 
-# What a record does not name: radio and vehicle of folders from before they were written down, perfect sensing.
+# What a record leaves out: perfect sensing, and radio and vehicle in folders that are older than these keys.
 _IMPLIED: dict[str, Any] = {**physics_values([Physics()]), **FURTHER}
 
 
 def resolved_config(job: Job) -> dict[str, Any]:
-    """All that decides the rows. Files enter by their content, so a moved file is the same and a changed one is not."""
+    """All that decides the rows. Files count by their content: a moved file is the same, a changed one is not."""
     return {
         **_describe_cases(job),
         "methods": sorted(job.methods),
@@ -155,7 +156,7 @@ def resolved_config(job: Job) -> dict[str, Any]:
 
 
 def describe_sensing(sensing: Sensing) -> dict[str, float]:
-    """Noise, delay and bias; nothing of what is perfect, as in folders from before there was any of them."""
+    """Noise, delay and bias; perfect ones are left out, as in folders that are older than these keys."""
     bias = {"bias_m": float(sensing.bias_m)} if sensing.bias_m else {}
     if sensing.perfect:
         return {}
@@ -177,8 +178,8 @@ def _describe_cases(job: Job) -> dict[str, Any]:
 def content_digest(scenarios: Iterable[Scenario]) -> str:
     """What run.json calls the content of given scenarios.
 
-    The usual contact distance is left out, as in records from before scenarios had one: the same file, the same digest.
-    The seed stands beside the entry.
+    The usual contact distance is left out, as in records that are older than it: the same file has the same digest. The
+    seed is beside the entry.
     """
 
     def told(scenario: Scenario) -> dict[str, Any]:
@@ -254,7 +255,7 @@ class RunFolder:
             os.close(handle)
 
     def _open(self) -> int:
-        """A locked handle of the folder, which a run that was refused may have removed before we had the lock."""
+        """A locked handle of the folder, which a refused run may have removed before we had the lock."""
         while True:
             make_folder(self.path)
             handle = os.open(self.path, os.O_RDONLY)
@@ -281,14 +282,14 @@ class RunFolder:
 
         Args:
             about: What may differ between a run and its resumption: command, workers, timeout.
-            judge: Says what is wrong with a row; one with a fault is refused and nothing changes.
+            judge: Says what is wrong with a row; a row with a fault is refused and nothing changes.
         """
         earlier = self.check()
-        for draft in self.path.glob(f"{DRAFT}*"):  # of a run that was killed; nobody else writes here
+        for draft in self.path.glob(f"{DRAFT}*"):  # left by a killed run; no other process writes here
             draft.unlink(missing_ok=True)
         rows = read_rows(self.rows_path) if self.rows_path.exists() else []
         self._check_rows(rows, judge or (lambda row: ""))
-        again = {LOST}  # with less memory taken by others it may fly
+        again = {LOST}  # with more free memory the episode may fly
         if earlier and earlier.get("run", {}).get("timeout_s") != about["timeout_s"]:
             again.add(TIMEOUT)  # with another limit the episodes that met the old one are flown again
         rows = list({key_of(row): row for row in rows if again.isdisjoint(row["flag"].split(";"))}.values())
@@ -332,9 +333,9 @@ class RunFolder:
             raise InputError(f"cannot write {path}: {error.strerror or error}; make room and run again") from None
 
     def discard(self) -> None:
-        """Take back what a run that cannot go on has written, unless it has finished rows: those are kept.
+        """Remove what a run that cannot go on has written; a folder with finished rows is kept.
 
-        Call it while the folder is locked: what is there then is ours.
+        Call it while the folder is locked: then all that is there is ours.
         """
         if self.rows_path.exists() and read_rows(self.rows_path):
             return

@@ -23,7 +23,7 @@ from phygail.swarm.layout import (
 from phygail.swarm.recipe import canonical, parse_world, with_world
 from phygail.swarm.scenario import Scenario, budget_for, draw_scenario
 
-MOST_VALUES = 10_000  # of one list or range: more is a slip of the keyboard
+MOST_VALUES = 10_000  # of one list or range: more is a typing error
 MOST_DIGITS = 9  # before the decimal point
 MOST_SCENARIOS = 1_000_000  # of a grid: years of computing, and their ids fill the memory
 # Ids of drawn scenarios (fresh layouts, strikes, the paper's layouts); the group is the damage ratio.
@@ -48,8 +48,8 @@ class Cases(Protocol):
 class Grid:
     """Every combination of swarm size and damage ratio, `cases` times, numbered in that order.
 
-    A scenario depends on (seed, N, damage, case), the radio and nothing else: not on the rest of the grid, not on the
-    order. Its map is the paper's for N, in proportion to the radio range.
+    A scenario depends only on (seed, N, damage, case) and the radio: neither on the rest of the grid nor on the order.
+    Its map is the paper's for N, in proportion to the radio range.
 
     Attributes:
         uavs: Swarm sizes N.
@@ -101,7 +101,7 @@ class Grid:
         return [self.cell(i)[0] for i in range(len(self))]
 
     def scenario(self, index: int) -> Scenario:
-        """Draw scenario number `index`; a cell that does not split says so."""
+        """Draw scenario number `index`; raises an error if its cell does not split."""
         uavs, ratio, case = self.cell(index)
         rng = generator(self.seed, "scenario", uavs, permille(ratio), case)
         name = drawn_id(uavs, ratio, case, self.seed)
@@ -177,7 +177,7 @@ def damaged_layout(ground: NamedLayout, ratio: float, case: int, seed: int, phys
 
 
 def as_cases(source: Cases | Iterable[Scenario]) -> Cases:
-    """What can be drawn by number as it is, scenarios as a list."""
+    """Cases that can be drawn by number, unchanged; scenarios as a list."""
     return source if isinstance(source, Cases) else CaseList(tuple(source))
 
 
@@ -187,7 +187,7 @@ def drawn_id(uavs: int, ratio: float, case: int, seed: int) -> str:
 
 
 def _check_distinct(what: str, values: Sequence[object]) -> None:
-    """The values stand in the ids of scenarios, which are unique."""
+    """Refuse repeated values: they are part of the ids of scenarios, which are unique."""
     if len(set(values)) < len(values):
         raise InputError(f"a {what} is listed twice in {', '.join(map(str, values))}: list each once")
 
@@ -200,7 +200,7 @@ def parse_numbers(text: str, flag: str) -> tuple[float, ...]:
 
     Args:
         text: What the user wrote.
-        flag: Where, for the error.
+        flag: Name of the flag, for errors.
     """
     return tuple(float(value) for value in _decimals(text, flag))
 

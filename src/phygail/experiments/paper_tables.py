@@ -150,7 +150,7 @@ def runtime(evidence: Evidence) -> str:
 
 
 def _runtime_columns(uavs: int) -> tuple[Column, ...]:
-    """The paper prints one number per swarm size."""
+    """The cells of the paper, which prints one number per swarm size."""
     return (
         Column("method", "name"), Column("cases", "cases"),
         Column("first response ms", "first_action_ms", ".2f"), Column("paper", f"paper response_ms@{uavs}", ".2f"),
@@ -205,7 +205,7 @@ def safety(evidence: Evidence) -> str:
 
 def scale(evidence: Evidence) -> str:
     """Convergence, time over bound and cost per UAV of large swarms."""
-    timed_out = pl.col("flag").str.split(";").list.contains(TIMEOUT)  # they did not fly the steps they are charged with
+    timed_out = pl.col("flag").str.split(";").list.contains(TIMEOUT)  # these did not fly all the steps of their row
     work = (pl.col("steps") * pl.col("alive")).filter(~timed_out).sum()
     figures = weighed(evidence.rows).group_by("uavs", "method").agg(
         pl.len().alias("cases"), weighed_mean("converged").alias("convergence"), weighed_mean("time_s").alias("time_s"),
@@ -220,23 +220,38 @@ def scale(evidence: Evidence) -> str:
 
 
 def worlds(evidence: Evidence) -> str:
-    """What each world costs: success, split steps, factor to the plain world on the same cases, re-splits, contacts."""
-    header = ["world", "method", "cases", "reconnected", "split steps", "x plain", "first step", "re-splits",
-              "largest share", "contacts per UAV"]  # fmt: skip
+    """What each world costs reach-evolved: success, split steps, factor to the plain world on the same cases."""
+    rows = evidence.rows.filter(pl.col("method") == "reach-evolved")
+    return f"## `reach-evolved` by world\n\n{_world_table(rows)}" if rows.height else ""
+
+
+def worlds_common(evidence: Evidence) -> str:
+    """All methods on the cases of each world that all of its methods flew."""
+    count = pl.col("method").n_unique()
+    rows = evidence.rows
+    rows = rows.filter(count.over("world", "scenario") == count.over("world"))
+    return f"## All methods on the same cases\n\n{_world_table(rows)}" if rows.height else ""
+
+
+def _world_table(rows: pl.DataFrame) -> str:
+    header = ["world", "method", "N", "damage", "cases", "reconnected", "split steps", "x plain", "first step",
+              "re-splits", "largest share", "contacts per UAV"]  # fmt: skip
     lines = []
-    for row in world_means(evidence.rows).iter_rows(named=True):
+    means = sorted(world_means(rows).iter_rows(named=True), key=lambda row: (row["world"], row["method"]))
+    for row in means:
+        mine = rows.filter((pl.col("world") == row["world"]) & (pl.col("method") == row["method"]))
         lines.append([
-            row["world"] or "plain", f"`{row['method']}`", str(row["cases"]), cell_text(row["converged"], ".3f"),
+            row["world"] or "plain", f"`{row['method']}`", _listed(sorted(mine["uavs"].unique())),
+            _listed(sorted(mine["damage"].unique())), str(row["cases"]), cell_text(row["converged"], ".3f"),
             cell_text(row["split"], ".1f"), cell_text(row["factor"], ".2f"), cell_text(row["first_step"], ".1f"),
             cell_text(row["resplits"], ".2f"), cell_text(row["largest_share"], ".3f"),
             cell_text(row["contact_events_per_uav"], ".4f"),
         ])  # fmt: skip
-    sizes = f"N = {_listed(evidence.sizes)}, damage {_listed(sorted(evidence.rows['damage'].unique()))}"
-    return f"## By world, {sizes}\n\n{markdown_table(header, lines)}"
+    return markdown_table(header, lines)
 
 
 for _name, _table in (
-    ("worlds", worlds),
+    ("worlds", worlds), ("worlds-common", worlds_common),
     ("aggregate", aggregate), ("by-size", by_size), ("over-bound", bound_table), ("runtime", runtime),
     ("sensing", sensing), ("safety", safety), ("scale", scale),
 ):  # fmt: skip
@@ -307,7 +322,7 @@ def variants(evidence: Evidence) -> str:
 
 
 def _figures(rows: pl.DataFrame) -> pl.DataFrame:
-    # Within a case every policy is ranked against every other, seeds apart.
+    # Within a case every policy is ranked against every other; those of two seeds are two policies.
     ranked = weighed(rows.with_columns(rank=case_rank()), ("name",))
     return ranked.group_by("name").agg(
         pl.col("training_seed").n_unique().alias("seeds"), pl.len().alias("cases"),

@@ -1,5 +1,4 @@
-"""The paper's propositions, measured against claimed: perception graph, pseudo-force, cost per UAV
-(paper IV-E, IV-F, Appendices A-C).
+"""The paper's propositions, measured and claimed: perception graph, pseudo-force, cost per UAV (IV-E, IV-F, App. A-C).
 
 **Spectral norm (Proposition 1).** ||A|| <= sqrt(in-degree x out-degree), and the proof bounds the out-degree by how
 many UAVs fit into radio range. That holds for alive and damaged nodes. It overlooks the center: one shared node that
@@ -44,10 +43,11 @@ if TYPE_CHECKING:
 MEASURES = "measures.csv"
 COST = "cost.json"
 COLUMNS = ("uavs", "case", "alive", "quantity", "value", "bound", "version")
-DAMAGE = 0.1  # most UAVs live: the graph is as dense as it gets, and 10 % split every large swarm
+DAMAGE = 0.1  # most UAVs live, so the graph is dense, and a loss of 10 % splits every large swarm
 FLOAT_BYTES = 4
 RADIO = "radio.csv"
-TALKING = ("center-fly", "phygail", "phygail-taught", "sidr", "cr-ma", "hero", "reach", "bridge", "reach-evolved")
+TALKING = ("center-fly", "phygail", "phygail-taught", "sidr", "cr-ma", "hero", "reach", "bridge", "reach-evolved",
+           "reach-cloned")  # fmt: skip
 Measure = dict[str, Any]
 
 
@@ -142,7 +142,7 @@ def adjacency(graph: Graph) -> csr_array:
 
 def spectral_norm(matrix: csr_array) -> float:
     """The largest singular value."""
-    if min(matrix.shape) < 3 or matrix.nnz == 0:  # nothing for Lanczos
+    if min(matrix.shape) < 3 or matrix.nnz == 0:  # too small for Lanczos
         return float(np.linalg.norm(matrix.toarray(), 2))
     start = np.ones(min(matrix.shape))
     return float(svds(matrix, k=1, v0=start, return_singular_vectors=False)[0])
@@ -156,7 +156,7 @@ def message_measures(graph: Graph) -> dict[str, tuple[float, float]]:
 
 
 def force_measure(actor: Actor, graph: Graph) -> tuple[float, float]:
-    """The largest ||m_i|| of any UAV in any layer, and what the weights allow (eq. 49)."""
+    """The largest ||m_i|| of any UAV in any layer, and the bound by the weights (eq. 49)."""
     import torch
 
     from phygail.methods.phygail.network import PhyGNNLayer, sum_messages, to_tensors
@@ -309,7 +309,7 @@ def propositions(evidence: Evidence) -> str:
 
 
 RADIO_NOTE = (
-    "The paper claims O(1) per UAV: true of its network (`phygail-taught`). All are counted by one rule "
+    "The paper claims O(1) per UAV: true of its network (`phygail-taught`, `phygail`). All are counted by one rule "
     "(`phygail.sensing.radio`): an id is 2 bytes, a number 4; what is needed beyond neighbors is passed on "
     "(every member broadcasts every record once) or summed up and down the subnet's tree. Frame headers, collisions "
     "and repeats are not counted. `vcr`, `ledir` and `dcrmf` plan once: `single-failure` counts their broadcasts.\n"

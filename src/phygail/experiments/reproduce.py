@@ -1,4 +1,4 @@
-"""Do what an experiment needs (fly, measure, train), resumable at any moment, and report it from rows on disk alone."""
+"""Do what an experiment needs (fly, measure, train), resumable at any moment; report it from rows on disk alone."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from phygail.experiments.propositions import (
     save_cost,
     terminal_reward,
 )
+from phygail.experiments.resilience import CURVES, draw_resilience, fly_curves, read_curves
 from phygail.experiments.runner import Flying, fly_leg
 from phygail.experiments.statistics import NOTES, Evidence, load_evidence, read_notes
 from phygail.experiments.summary import draw_failures, failures, failures_by_size
@@ -63,9 +64,16 @@ FIGURES.add("curves", lambda evidence, path: draw_curves(evidence.rows, path))
 FIGURES.add("over-bound", lambda evidence, path: draw_over_bound(evidence.rows, path))
 FIGURES.add("sensing", draw_sensing)
 FIGURES.add("worlds", draw_worlds)
+FIGURES.add("resilience", lambda evidence, path: _draw_resilience(evidence, path))
 FIGURES.add("learning", draw_learning)
 FIGURES.add("neighbors", draw_neighbors)
 FIGURES.add("failures", draw_failures)
+
+
+def _draw_resilience(evidence: Evidence, path: Path) -> None:
+    curves = read_curves(path.parent / CURVES)
+    if curves:
+        draw_resilience((evidence.experiment.curves, curves), path)
 
 
 def flights_folder(experiment: Experiment, out: Path) -> Path:
@@ -74,7 +82,7 @@ def flights_folder(experiment: Experiment, out: Path) -> Path:
 
 
 def report_text(experiment: Experiment, out: Path) -> str:
-    """tables.md of the rows that stand on disk."""
+    """The text of tables.md, from the rows on disk."""
     return _text(load_evidence(experiment, flights_folder(experiment, out)))
 
 
@@ -121,12 +129,14 @@ def run_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying,
         run_trained(experiment, out, scale, budget or Budget(), how)
         return
     fly_experiment(experiment, out, scale, how)
+    if experiment.curves:
+        fly_curves(experiment, flights_folder(experiment, out), scale, how.tell)
     if experiment.measured:
         measure_experiment(experiment, out, scale, how)
 
 
 def check_seed(folder: Path, seed: int) -> None:
-    """Refuse a folder whose scenarios were drawn with another seed; its notes say which, from 0 on none."""
+    """Refuse a folder whose scenarios were drawn with another seed; its notes name the seed unless it is 0."""
     known = read_notes(folder)
     flown = (folder / NOTES).exists() or any(folder.glob("*/run.json"))
     before = known.get("seed", SEED)
@@ -171,9 +181,9 @@ def fly_experiment(experiment: Experiment, out: Path, scale: Scale, how: Flying)
 
 
 def same_flights(experiment: Experiment, leg: Leg, folder: Path) -> list[Path]:
-    """Where other experiments keep flights with the settings of a leg, if all stand side by side under their names.
+    """Folders of other experiments with flights of the same settings as a leg, if all folders have their usual names.
 
-    None where times are measured, and none for a folder of another name: its user wants to fly.
+    There are none where times are measured, and none for a folder of another name: its user wants to fly.
     """
     if leg.alone or folder.name != experiment.name:
         return []

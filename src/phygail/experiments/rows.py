@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Key = tuple[str, str]  # (scenario, method)
 
-# Column -> type, in the order of the file (docs/formats.md). Empty cells: the seed of scenarios from files, and what a
-# method that failed with an error did not live to show.
+# Column -> type, in the order of the file (docs/formats.md). Empty cells: the seed of scenarios from files, and columns
+# that a method which failed with an error did not reach.
 COLUMNS: dict[str, type] = {
     "scenario": str,
     "method": str,
@@ -71,7 +71,7 @@ COLUMNS: dict[str, type] = {
     "solve_s": float,  # wall time of all commands
     "seed": int,
     "safety": str,  # on or off
-    "variant": str,  # policy file that a method was given, otherwise empty
+    "variant": str,  # policy file that a method flew with, otherwise empty
     "flag": str,  # fallback that fired, nonfinite, timeout, or error:<type>
     "version": str,
     "noise_m": float,  # standard deviation of every observed coordinate
@@ -92,10 +92,10 @@ MEASURED: dict[str, type] = {
     "max_m": float,  # longest path of a UAV
     "moved": int,  # UAVs with a path longer than 0.01 m
     "messages": int,  # broadcasts that the rule needs
-    "failure_pct": float,  # watched area that went with the failed, of that before
+    "failure_pct": float,  # watched area lost with the failed UAVs, as a share of that before
     "lost_pct": float,  # watched area lost at the end, the failed included
     "longer_pct": float,  # pairs of alive UAVs with more hops than before the failure, or none
-    "plan_connected": int,  # and the same for a plan flown to its end instead of until connected
+    "plan_connected": int,  # this and the following: for a plan flown to its end, not only until connected
     "plan_max_m": float,
     "plan_total_m": float,
     "plan_moved": int,
@@ -147,7 +147,7 @@ def read_rows(path: Path) -> list[Row]:
     if not lines:
         return []
     header = lines[0].removesuffix("\r").split(",")
-    measured = list(MEASURED) if header[-len(MEASURED) :] == list(MEASURED) else []  # all or not at all
+    measured = list(MEASURED) if header[-len(MEASURED) :] == list(MEASURED) else []  # all of them or none
     usual = len(header) - len(measured)
     columns = [*list(COLUMNS)[:usual], *measured]
     if header != columns or usual < len(COLUMNS) - len(FURTHER):
@@ -163,7 +163,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def _refuse_old_name(path: Path, row: Row) -> None:
-    """A name of version 0.1 means something else now, or nothing."""
+    """Refuse names of version 0.1, which mean something else now, or nothing."""
     if row["method"] in OLD_NAMES and row["version"].startswith(OLD_VERSION):
         raise InputError(
             f"{path} holds rows of {row['method']} of version {row['version']}, which is {OLD_NAMES[row['method']]} "
@@ -172,7 +172,7 @@ def _refuse_old_name(path: Path, row: Row) -> None:
 
 
 def _parse(line: str, columns: list[str]) -> Row:
-    """One line; ValueError or csv.Error if it is none of ours."""
+    """The row in one line; ValueError or csv.Error if it is not a row."""
     (record,) = csv.reader([line], strict=True)  # ValueError for an empty line
     kinds = COLUMNS | MEASURED
     cells = zip(columns, record, strict=True)
@@ -213,7 +213,7 @@ class Journal:
 
     def close(self) -> None:
         """Close the file."""
-        with contextlib.suppress(OSError):  # a row that did not fit is written once more, in vain: `append` has said so
+        with contextlib.suppress(OSError):  # closing retries a row that did not fit; `append` has reported it
             self._file.close()
 
 
@@ -234,7 +234,7 @@ def rows_table(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
 
 TIMEOUT = "timeout"  # flag of an episode that took longer than it may
 SPARED = "spared"  # flag of an episode in which an event would have left fewer than two
-NONFINITE = "nonfinite"  # flag of an episode with commands that are no numbers; the world took them as zero
+NONFINITE = "nonfinite"  # flag of an episode with commands that are not finite; the world took them as zero
 _DECIMALS = 9  # of times: 137 steps of 0.1 s are 13.7 s, not 13.700000000000001 s
 _CACHED = 8  # drawn scenarios a worker remembers: drawing one can cost more than flying it
 
@@ -275,7 +275,7 @@ class Task:
     Attributes:
         index: Number of the scenario.
         method: Name.
-        flag: Set when the episode was given up (its worker hung or died): the flag of its row; nothing is flown.
+        flag: Flag of the row of an episode that was given up, because its worker hung or died; nothing is flown then.
     """
 
     index: int
@@ -346,7 +346,7 @@ def fly_task(job: Job, task: Task, read_case: Callable[[int], Case]) -> Result:
 
 
 def case_row(case: Case, name: str, *, safety: bool, policy: Path | None, sensing: Sensing | None = None) -> Row:
-    """What is known before the flight; the outcome is filled in as the failure that an error would be."""
+    """The cells that are known before the flight; the outcome is that of an error until it is replaced."""
     scenario, sensing = case.scenario, sensing or Sensing()
     budget = scenario.budget_steps
     return {
@@ -381,7 +381,7 @@ def case_row(case: Case, name: str, *, safety: bool, policy: Path | None, sensin
 
 
 def time_of(steps: int, scenario: Scenario) -> float:
-    """So many steps in seconds."""
+    """The duration of these steps in seconds."""
     return round(steps * scenario.physics.step_s, _DECIMALS)
 
 

@@ -1,9 +1,9 @@
 """Scenarios x methods -> one row per episode, in parallel, resumable at any moment; folders that grow, leg by leg.
 
-`runner.compare` fixes everything at the start of a folder. Here only what changes the rows themselves is fixed: where
-scenarios come from, seed, safety, sensing, policy, and the weights or source of each method. What is there is kept and
-never flown twice; a change of one of these is refused instead of mixed in. Rows that a folder of another experiment
-holds, flown with the very same settings, are taken from there.
+`compare` fixes all settings at the start of a folder. A folder that grows (`collect`) fixes only what changes the
+rows: where scenarios come from, seed, safety, sensing, policy, and the weights or source of each method. Its rows are
+kept and never flown twice, and other settings are refused. Rows that a folder of another experiment holds with the same
+settings are taken from there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Progress = Callable[[int, int], None]  # (finished episodes, all episodes)
 
 log = logging.getLogger("phygail")
 
-WEIGHTS = "weights of "  # how the settings that belong to one method begin
+WEIGHTS = "weights of "  # prefix of the settings that belong to one method
 
 
 def compare(
@@ -60,8 +60,8 @@ def compare(
 ) -> pl.DataFrame:
     """Fly every method on every scenario and keep a row of each episode in `out`.
 
-    Ended at any moment and called again, it goes on where it stopped; the rows are those of an undisturbed run but for
-    the two timings, for any number of workers and either engine. A method that raises fails the episode, not the run.
+    A call after an interruption goes on where the run stopped. The rows, but for the two timings, are those of an
+    undisturbed run, for any number of workers and either engine. A method that raises fails the episode, not the run.
 
     Args:
         cases: A grid or failures, which the workers draw themselves, or scenarios.
@@ -107,8 +107,8 @@ def compare(
 
 @contextlib.contextmanager
 def taken_back_if_refused(folder: RunFolder, *, fresh: bool) -> Iterator[None]:
-    """What a run has written into a fresh folder goes when its workers refuse it; the folder is still locked then."""
-    fresh = fresh and folder.check() is None  # another run may have come in between
+    """Remove what a run has written into a fresh folder if its workers refuse it; the folder is still locked then."""
+    fresh = fresh and folder.check() is None  # another run may have started in it meanwhile
     try:
         yield
     except RefusedError:
@@ -174,7 +174,7 @@ def fly_all(engine: Engine, folder: RunFolder, todo: list[Task], before: int, pr
 
 
 def _tell_errors(folder: RunFolder, results: list[Result], told: set[tuple[str, str]]) -> None:
-    """All that went wrong goes to errors.log, every cause once to the user."""
+    """Write all errors to errors.log, and tell the user every cause once."""
     for result in results:
         if not result.details:
             continue
@@ -201,7 +201,7 @@ def _report(folder: RunFolder, table: pl.DataFrame, command: str) -> None:
 
 
 class GrowingFolder(RunFolder):
-    """A folder that later runs may add to; run.json keeps the command and machine of each, and whose rows it took."""
+    """A folder that later runs may add to; run.json keeps the command and machine of each, and where rows came from."""
 
     def decisive(self, earlier: dict[str, Any]) -> Iterable[str]:
         """The settings that both runs have: a method that is new may bring its weights."""
@@ -216,14 +216,14 @@ class GrowingFolder(RunFolder):
 
     def record(self, about: dict[str, Any], earlier: dict[str, Any] | None) -> dict[str, Any]:
         before = earlier or {}
-        # A run that was resumed stands once, unless it went on elsewhere.
+        # A run that was resumed is listed once, unless it went on elsewhere.
         runs = [run for run in before.get("runs", []) if _place(run) != _place(about)]
         config = {**before.get("config", {}), **self.config}
         taken = {"taken_from": before["taken_from"]} if "taken_from" in before else {}
         return {"version": __version__, "config": config, "run": about, "runs": [*runs, about], **taken}
 
     def rows_alike(self, keys: Container[Key]) -> list[Row]:
-        """The rows of these flights, as far as they were flown here with the very same settings and weights.
+        """The rows of those of these flights that were flown here with the same settings and weights.
 
         Episodes that timed out or ended with an error are left out: another run may finish them.
         """
@@ -281,7 +281,7 @@ def collect(
             todo = {(ids[task.index], task.method): task for task in tasks}
             for row in rows:
                 todo.pop(key_of(row), None)
-            rows += _take_over(folder, () if job.timeout_s else siblings, todo)  # a time limit is to be measured here
+            rows += _take_over(folder, () if job.timeout_s else siblings, todo)  # a time limit must be measured here
             if todo:
                 engine.start(job)
             rows += fly_all(engine, folder, list(todo.values()), len(rows), progress)
@@ -292,7 +292,7 @@ def collect(
 
 
 def _take_over(folder: GrowingFolder, siblings: Iterable[Path], todo: dict[Key, Task]) -> list[Row]:
-    """The rows that sibling folders hold of what is left to fly; they are then here and no longer left."""
+    """Take over rows of flights in `todo` from sibling folders, and remove these flights from `todo`."""
     rows: list[Row] = []
     for other in siblings:
         found = GrowingFolder(other, folder.config).rows_alike(todo)
@@ -329,7 +329,7 @@ def identity(job: Job) -> dict[str, Any]:
 
 
 def weights_digest(method: str) -> str:
-    """The digest of the bundled weights of a method; retrained ones must not mix with rows of the old."""
+    """The digest of the bundled weights of a method; rows of old and retrained weights must not mix."""
     suffixes = (".onnx", ".safetensors")
     bundled = sorted((file for file in (files("phygail") / "weights").iterdir()), key=lambda file: file.name)
     mine = [file.read_bytes() for file in bundled if file.name in {method + suffix for suffix in suffixes}]
@@ -345,6 +345,7 @@ class Flying:
         timeout: Wall time per episode, s.
         plugins: Python files that register methods.
         engine: Makes the place to fly for so many workers; worker processes on this machine if None.
+        cluster: Whether trainings, too, go to Ray.
         progress: Opens a progress report with a title.
         command: How a user repeats this run.
         tell: Told what is going on.
@@ -357,12 +358,13 @@ class Flying:
     progress: Callable[[str], AbstractContextManager[Progress]] | None = None
     command: str = ""
     tell: Callable[[str], None] = log.info
+    cluster: bool = False
 
 
 def fly_leg(
     leg: Leg, folder: Path, how: Flying, policy: Path | None = None, siblings: Sequence[Path] = ()
 ) -> dict[str, list[str]]:
-    """Fly one leg, size by size; gives what must be said about its settings, by leg and size.
+    """Fly one leg, size by size; gives the notes about its settings, by leg and size.
 
     Args:
         leg: What to fly. folder: For its rows. how: How to fly.

@@ -1,8 +1,7 @@
 """From rows on disk to figures per method: means in which every setting weighs the same, 95 % intervals (METHODS 2.6).
 
 Scenarios that were already connected after the damage say nothing about a method and are left out everywhere.
-
-Each gives (estimate, low, high); the limits of a single case are NaN.
+An interval is (estimate, low, high); the limits of a single case are NaN.
 """
 
 from __future__ import annotations
@@ -133,7 +132,7 @@ def share_interval(successes: np.ndarray) -> Interval:
 def ratio_interval(steps: np.ndarray, bounds: np.ndarray) -> Interval:
     """Sum of (n,) steps over sum of (n,) bounds.
 
-    To first order the ratio errs by the mean of the residuals steps - ratio * bound over the mean bound.
+    To first order the error of the ratio is the mean of the residuals steps - ratio * bound over the mean bound.
     """
     ratio = float(steps.sum() / bounds.sum())
     error = _half_width(steps - ratio * bounds) / float(bounds.mean())
@@ -143,9 +142,9 @@ def ratio_interval(steps: np.ndarray, bounds: np.ndarray) -> Interval:
 def paired_ratio(mine: np.ndarray, theirs: np.ndarray, settings: np.ndarray) -> Interval:
     """Sum of (n,) steps over sum of another method's (n,) steps on the same cases, not clipped at anything.
 
-    To first order the ratio errs by the sum of the residuals mine - ratio * theirs over the sum of theirs. Cases are
-    drawn within settings ((n,) labels), so residuals vary about the mean of their setting: how unlike settings are
-    makes nothing less sure. Where a setting has one case, there are no limits.
+    To first order the error of the ratio is the sum of the residuals mine - ratio * theirs over the sum of theirs.
+    Cases are drawn within settings ((n,) labels), so residuals vary about the mean of their setting, and differences
+    between settings do not widen the interval. Where a setting has one case, there are no limits.
     """
     ratio = float(mine.sum() / theirs.sum())
     residuals = mine - ratio * theirs
@@ -199,7 +198,7 @@ def budget_text(folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that a report is made from.
+    """The material of a report.
 
     Attributes:
         experiment: As declared.
@@ -207,7 +206,7 @@ class Evidence:
         runs: What run.json says of every run, in order.
         notes: Lines about what was skipped or left out.
         version: Of the package that flew.
-        folder: Where it stands.
+        folder: Where it is.
     """
 
     experiment: Experiment
@@ -263,7 +262,7 @@ def read_notes(folder: Path) -> dict[str, Any]:
 
 
 def _taken_note(folders: Iterable[str]) -> Iterable[str]:
-    """What must be said if another experiment had flown some of the flights."""
+    """The note about flights that another experiment has flown."""
     if names := sorted({folder.split("/")[0] for folder in folders}):
         known = ", ".join(f"`{name}`" for name in names)
         yield f"Flights that {known} had flown with the same cases and settings are taken from there, timings included"
@@ -280,16 +279,16 @@ def _notes(folder: Path, rows: pl.DataFrame) -> Iterable[str]:
 
 
 def _flag_notes(rows: pl.DataFrame) -> Iterable[str]:
-    """Who met the time limit, raised, or needed a fallback, and how often."""
+    """How often each method met the time limit, raised an error, or needed a fallback."""
     episodes = dict(rows.group_by("method").len().iter_rows())
     flags = rows.select("method", flag=pl.col("flag").str.split(";")).explode("flag").filter(pl.col("flag") != "")
     kinds = flags.with_columns(flag=pl.col("flag").str.replace(f"^{ERROR}.*", ERROR))
     for method, flag, count in kinds.group_by("method", "flag").len().sort("method", "flag").iter_rows():
-        fate = {
+        words = {
             TIMEOUT: "met the time limit and are entered as failures",
             ERROR: "ended with an error and are entered as failures",
         }
-        yield f"{method}: {count} of {episodes[method]} episodes {fate.get(flag, f'carry the flag {flag}')}"
+        yield f"{method}: {count} of {episodes[method]} episodes {words.get(flag, f'carry the flag {flag}')}"
 
 
 # --- means in which every setting weighs the same --------------------------------------------------------------------
@@ -341,7 +340,7 @@ def common_cases(rows: pl.DataFrame) -> pl.DataFrame:
 def sensed_means(evidence: Evidence) -> pl.DataFrame:
     """(method, level, converged, time_s), means over settings.
 
-    A level at which a method lacks one of its settings is left out: its mean would be one over other swarms.
+    A level at which a method lacks one of its settings is left out, since its mean would be over other swarms.
     """
     column, _ = sensed_column(evidence)
     setting = pl.struct(SETTING)
@@ -378,7 +377,7 @@ def log_entries(folder: Path) -> list[dict[str, Any]]:
 
 
 def trainings_of(folder: Path) -> Iterable[tuple[str, Path]]:
-    """(name, folder) of every training whose log stands below a folder."""
+    """(name, folder) of every training whose log is below a folder."""
     return [(path.parent.name, path.parent) for path in sorted(folder.glob(f"*/{LOG}"))]
 
 

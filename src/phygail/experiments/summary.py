@@ -92,7 +92,7 @@ def summary_markdown(rows: pl.DataFrame, config: dict[str, Any], command: str) -
 
 
 def count_timeouts(rows: pl.DataFrame) -> int:
-    """Episodes that took longer than they may."""
+    """Number of episodes that timed out."""
     return int(rows["flag"].str.split(";").list.contains(TIMEOUT).sum())
 
 
@@ -116,7 +116,7 @@ def _provenance(config: dict[str, Any], command: str, scenarios: int) -> list[st
 
 
 def _sensing(config: Mapping[str, Any]) -> str:
-    """What imperfect sensing there was; nothing where it was perfect."""
+    """The line about imperfect sensing; empty where it was perfect."""
     words = (
         ("noise_m", "noise {:g} m"), ("bias_m", "bias {:g} m"), ("delay_steps", "delay {:d} steps"),
         ("world", "world {}"),
@@ -265,7 +265,7 @@ def _draw_trade(axes: Axes, rows: pl.DataFrame, styles: dict[str, LineStyle]) ->
 def _draw_share(axes: Axes, rows: pl.DataFrame, styles: dict[str, LineStyle]) -> None:
     """Solid: failures spread over the swarm; dashed: side by side, which begin with the same single failure.
 
-    Methods that reconnect every case share one gray line: a dozen on top of each other could not be told apart.
+    Methods that reconnect every case share one gray line: a dozen equal lines could not be told apart.
     """
     least = dict(rows.group_by("method").agg(pl.col("converged").min()).iter_rows())
     always = [name for name in styles if least.get(name) == 1]

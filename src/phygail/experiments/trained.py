@@ -1,4 +1,4 @@
-"""Experiments that train their own policies: every variant with the same budget, then flown by its file.
+"""Experiments that train their own policies: each variant is trained with the same budget, then its file flies.
 
 A run lives in RUNS/VARIANT-sSEED and is resumed bit for bit. What a report needs of it (log and settings) is copied
 beside the rows, so that reports are made without the runs.
@@ -57,7 +57,7 @@ class Budget:
         settings: "NAME=VALUE" for all variants.
         runs: Folder of the runs; beside the experiment if None.
         variants: Names of those to train; all if empty.
-        run: A training that exists and stands for the full model; nothing is trained then.
+        run: Folder of a finished training of the full model; nothing is trained then.
     """
 
     experts: Path | None = None
@@ -90,7 +90,7 @@ class Trained:
 def run_trained(experiment: Experiment, out: Path, scale: Scale, budget: Budget, how: Flying) -> None:
     """Train what is not trained yet, then fly every policy as it is at the end of its budget.
 
-    Not the best on held-out cases: after a warm start that may be one from before the rewards had any say.
+    The best policy on held-out cases is not flown: after a warm start it may be older than any effect of the rewards.
     """
     if importlib.util.find_spec("torch") is None:
         raise InputError(f"{experiment.name} trains policies: pip install 'phygail[learn]'")
@@ -127,11 +127,11 @@ def train_variants(experiment: Experiment, out: Path, budget: Budget, how: Flyin
         return
     runs = budget.runs or out.parent / RUNS
     chosen = [variant for variant in experiment.variants if not budget.variants or variant.name in budget.variants]
-    # All variants with the first seed, then with the second: a run that is cut short has some of everything.
+    # All variants with the first seed, then with the second: an interrupted run has trained every variant.
     wanted = [
         (variant, seed, runs / f"{variant.name}-s{seed}") for seed in range(budget.seeds) for variant in chosen
     ]  # fmt: skip
-    if how.workers > 1:
+    if how.workers > 1 or how.cluster:
         train_side_by_side([(*each, budget, how.command) for each in wanted if not finished(each[2])], how)
     for variant, seed, folder in wanted:
         yield train_variant(variant, seed, folder, budget, how.command, how.tell)
@@ -144,7 +144,15 @@ def finished(folder: Path) -> bool:
 
 
 def train_side_by_side(jobs: Sequence[tuple[Variant, int, Path, Budget, str]], how: Flying) -> None:
-    """Train in `workers` processes. What is finished stays on disk, so a worker that dies costs its own epoch only."""
+    """Train in processes or on Ray. Finished epochs are on disk, so a worker that dies costs its own epoch only."""
+    if how.cluster and jobs:
+        from phygail.experiments.ray_engine import each_on_ray
+
+        how.tell(f"{len(jobs)} trainings on Ray")
+        files = [file for _, _, _, budget, _ in jobs[:1] for file in (budget.experts,) if file is not None]
+        runs = make_folder(jobs[0][2].parent)
+        each_on_ray(train_variant, [_settled(job) for job in jobs], [*files, runs], how.workers, MOST_LOSSES - 1)
+        return
     for attempt in range(1, MOST_LOSSES + 1):
         left = [job for job in jobs if not finished(job[2])]
         if not left:
@@ -160,6 +168,13 @@ def train_side_by_side(jobs: Sequence[tuple[Variant, int, Path, Budget, str]], h
         except BrokenProcessPool:
             how.tell(f"a training process was lost; {MOST_LOSSES - attempt} more may be")
     raise InputError(f"training processes died {MOST_LOSSES} times: run it again with --workers 1 to see why")
+
+
+def _settled(job: tuple[Variant, int, Path, Budget, str]) -> tuple[Variant, int, Path, Budget, str]:
+    """The job with paths that do not depend on where a process was started."""
+    variant, seed, folder, budget, command = job
+    experts = None if budget.experts is None else budget.experts.resolve()
+    return variant, seed, folder.resolve(), replace(budget, experts=experts), command
 
 
 def train_variant(
@@ -193,7 +208,7 @@ def train_variant(
 
 
 def variant_config(variant: Variant, seed: int, budget: Budget) -> TrainConfig:
-    """The settings of one training: profile, budget, then what makes the variant."""
+    """The settings of one training: profile, budget, then those of the variant."""
     from phygail.learning.run import override
     from phygail.methods.phygail.config import PROFILES
 

@@ -1,4 +1,4 @@
-"""What a run tells: a line per epoch on disk, how it goes on the terminal, and its curves."""
+"""The record of a run: a line per epoch on disk, progress on the terminal, and curves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from phygail.config import InputError
@@ -77,10 +78,10 @@ class RunLog:
     """Appends to the log of a run folder; entries after `epoch` (written before a kill, then lost) are dropped.
 
     Every entry holds the CPU minutes of the run so far: of all its processes, from their start on (imports and
-    compilation included), but for what another log of the same process has counted before.
+    compilation included), without the time that another log of the same process has counted before.
     """
 
-    _counted_s: ClassVar[float] = 0.0  # CPU time of this process that stands in closed logs
+    _counted_s: ClassVar[float] = 0.0  # CPU time of this process that closed logs hold
 
     def __init__(
         self, folder: Path, epoch: int, *, tensorboard: bool = True, show: Callable[[Entry], None] | None = None
@@ -136,7 +137,7 @@ def flat(entry: Entry, prefix: str = "") -> Iterator[tuple[str, float]]:
 
 
 def _finite(value: Any) -> Any:
-    """JSON knows no NaN: null stands for it."""
+    """The entry with null for NaN, which JSON does not have."""
     if isinstance(value, dict):
         return {name: _finite(item) for name, item in value.items()}
     return None if isinstance(value, float) and not math.isfinite(value) else value
@@ -197,14 +198,19 @@ def draw_curves(folder: Path, panels: Sequence[Panel] = PANELS) -> Path:
     entries = read_log(folder)
     if not entries:
         raise InputError(f"{folder} holds no training log: name the folder of a run")
+    path = folder / CURVES
+    with whole_file(path) as draft:
+        save_figure(curves_figure(entries, panels), draft)
+    return path
+
+
+def curves_figure(entries: Sequence[Entry], panels: Sequence[Panel] = PANELS) -> Figure:
+    """The curves of a training, from the entries of its log."""
     figure, columns = panel_grid(len(panels) // 3, 3, PANEL_IN, {}, gap_in=(0.5, 0.75))
     grid = [axes for row in zip(*columns, strict=True) for axes in row]
     for axes, (title, limits, lines) in zip(grid, panels, strict=True):
         _draw_panel(axes, title, limits, lines, entries)
-    path = folder / CURVES
-    with whole_file(path) as draft:
-        save_figure(figure, draft)
-    return path
+    return figure
 
 
 def _draw_panel(

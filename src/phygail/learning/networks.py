@@ -1,4 +1,4 @@
-"""What all networks share: where they start from, their weights and policy files on disk, one thread, seeded noise.
+"""What all networks share: initial weights, weights and policy files on disk, one thread, seeded noise.
 
 Bundled weights live in phygail/weights (`phygail.weights.bundled`).
 """
@@ -31,7 +31,7 @@ LAST_GAIN = 0.01  # of the actor's last linears: a fresh policy asks for almost 
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Modules made inside get their weights from this seed; the global generator is as before afterwards."""
+    """Modules made inside the block get their weights from this seed; the global generator is restored after it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield

@@ -2,7 +2,7 @@
 
 A run folder resumes bit for bit and holds
 config.json         what the run is: kind, settings, version, command; written last, so a folder with it has a state
-state.safetensors   where it stands; overwritten whole
+state.safetensors   the state to resume from; overwritten whole
 best.safetensors, latest.safetensors    policies (with JSON) for `phygail export`
 log.jsonl, tensorboard/, curves.png     how it went
 
@@ -110,7 +110,7 @@ def read_about(folder: Path, kind: str) -> dict[str, Any]:
 
 
 def write_state(folder: Path, arrays: Mapping[str, np.ndarray], progress: Mapping[str, Any]) -> None:
-    """Overwrite where a run stands; a kill at any moment leaves the old state or the new one."""
+    """Overwrite the state of a run; a kill at any moment leaves the old state or the new one."""
     with whole_file(folder / STATE) as draft:
         draft.write_bytes(safetensors.numpy.save(dict(arrays), metadata={"progress": json.dumps(progress)}))
 
@@ -141,9 +141,9 @@ def followed(
     panels: Sequence[Panel] = PANELS,
     tensorboard: bool = True,
 ) -> Iterator[RunLog]:
-    """Around the epochs `done` + 1 to `last` of a run: what is written to the log is shown, too; at last the curves.
+    """The log for epochs `done` + 1 to `last` of a run: its entries are also shown, and curves are drawn at the end.
 
-    One thread: sums in one order on every machine, and two runs share two cores better than one.
+    One thread is used: sums have one order on every machine, and two runs share two cores better than one.
     """
     with one_thread(), live(done, last, tell) as show:
         log = RunLog(folder, done, tensorboard=tensorboard, show=show)
@@ -165,7 +165,7 @@ class Score:
     Attributes:
         success: Share of scenarios that it reconnects by itself: an episode saved by a fallback (`flag`) is none.
         over_bound: Steps over lower bounds, both summed over all scenarios.
-        mean_steps: A failure counts as the whole budget.
+        mean_steps: Mean steps; a failure counts as the whole budget.
         mean_largest_move_m: Mean over scenarios of the largest displacement, of the plan if it plans, else as flown.
         over_clone: Mean over swarm sizes of mean steps, over those of the clone that an evolution began with.
     """

@@ -1,4 +1,4 @@
-"""The methods: one file each. Importing this room registers every one of them; none imports torch on import."""
+"""The methods: a file or a folder each. Importing this room registers all of them, without importing torch."""
 
 import importlib
 import pkgutil

@@ -41,7 +41,7 @@ from phygail.sensing.views import GlobalView, LocalView, Scope, SubnetView, Subn
 from phygail.swarm.checks import shown
 
 EXPECTED = "one velocity [vx, vy] in m/s per UAV of the view"
-_LONGEST = 200  # characters of somebody else's message
+_LONGEST = 200  # characters of a message that is not ours
 
 ENTRY_POINTS = "phygail.methods"
 ALL = "all"
@@ -55,7 +55,7 @@ class CommandError(InputError):
 
 
 def checked_command(values: Any, shape: tuple[int, ...], method: object) -> np.ndarray:
-    """What a method commands, as it is, if it is an array of numbers of this shape; else an error that names the place.
+    """The command of a method, unchanged, if it is an array of numbers of this shape; else an error that says where.
 
     NaN passes: the world takes it as zero and the row says `nonfinite`.
     """
@@ -63,7 +63,7 @@ def checked_command(values: Any, shape: tuple[int, ...], method: object) -> np.n
         return values
     try:
         found = np.asarray(values)
-    except Exception:  # rows of unlike length, or an object that objects to being an array
+    except Exception:  # rows of different lengths, or an object that cannot become an array
         found = np.asarray(None)
     if found.dtype.kind not in "fiu":
         raise CommandError(f"{place_of(method)}: act gave {_described(values)}, expected an array {shape}: {EXPECTED}")
@@ -80,13 +80,13 @@ def checked_flag(method: Any) -> str:
 
 
 def nonfinite_fault(method: object) -> str:
-    """What there is to say about a method whose commands were no numbers."""
+    """The line about a method whose commands were not finite numbers."""
     return f"{place_of(method)}: act gave NaN or infinite velocities, which were flown as zero; expected {EXPECTED}"
 
 
 @contextlib.contextmanager
 def named_faults(method: type) -> Iterator[None]:
-    """Whatever is raised in the block, even SystemExit, becomes an InputError that says where; Ctrl-C stays itself."""
+    """Any exception in the block, even SystemExit, becomes an InputError that says where; Ctrl-C stays Ctrl-C."""
     try:
         yield
     except (KeyboardInterrupt, EndedFromOutside):
@@ -100,13 +100,13 @@ def explained(error: BaseException, method: type) -> str:
     line = line_in(_file_of(method), error.__traceback__)
     ours = method.__module__.startswith("phygail.")
     if isinstance(error, InputError) and (ours or line is None or isinstance(error, CommandError)):
-        return str(error)  # it says all that there is to say
+        return str(error)  # its text says everything
     where = place_of(method) if line is None else f"{_brief(_file_of(method))}, line {line}"
     return f"{where}: the method {getattr(method, 'name', method.__name__)!r} raised {told(error)}"
 
 
 def told(error: BaseException) -> str:
-    """Type and words of an exception, whose words may fail themselves."""
+    """Type and text of an exception; making the text may itself fail."""
     try:
         words = " ".join(str(error).split())
     except Exception:
@@ -138,7 +138,7 @@ def _file_of(cls: type) -> str:
 
 
 def _brief(file: str) -> str:
-    """A path as short as it may be from here."""
+    """The shortest form of a path, seen from the current folder."""
     with contextlib.suppress(ValueError, OSError):
         return os.fspath(Path(file).relative_to(Path.cwd()))
     return file
@@ -156,15 +156,15 @@ class Method(ABC):
         summary: One line for `phygail methods`.
         scope: What it may know.
         learned: Whether it carries trained weights. extra: The pip extra it needs, if any ("learn").
-        rng: Its randomness; that of the caller, or from the beginning of an episode on that of the scenario
-            (`methods.controller`). Draw from it when you act, not when you are made.
-        stream: Key of its randomness where that is not its name: a method that was renamed flies as before.
+        rng: Its randomness: the caller's, or the scenario's from the beginning of an episode on
+            (`methods.controller`). A method draws from it when it acts, not when it is made.
+        stream: Key of its randomness, if not its name: a method that was renamed flies as before.
         dead_reckons: Where sensing is imperfect, positions are the mean of all readings so far, carried along with the
             flight, instead of the latest reading; teammates whose news is delayed are put where they are by now if
             they flew on (`sensing.imperfect`).
         flag: Set during the episode when a fallback fired; goes into the row.
-        training: "module:job" of what trains its weights (`phygail train NAME`), if anything does.
-        talk: What its UAVs must tell each other by radio in every step; None for what no radio of a split swarm can do.
+        training: "module:job" that trains its weights (`phygail train NAME`), if there is one.
+        talk: What its UAVs must broadcast in every step; None where no radio of a split swarm can tell it.
     """
 
     name: ClassVar[str]
@@ -188,7 +188,7 @@ class Method(ABC):
         """(n, 2) m/s for all alive, in the order of the view's rows."""
 
     def act_imperfect(self, view: Any) -> np.ndarray:
-        """(n, 2) m/s for all alive where sensing is imperfect; the same rule unless a method knows better."""
+        """(n, 2) m/s for all alive where sensing is imperfect; the same rule unless a method has a better one."""
         return self.velocities(view)
 
 
@@ -241,9 +241,9 @@ class SubnetMethod(Method):
         return self._copies.fly(views)
 
     def tell(self, member: int) -> np.ndarray | None:
-        """(N,) what UAV `member` has found out about every teammate, None for nothing; the greater number is right.
+        """(N,) what UAV `member` has found out about every teammate, or None; of two numbers the greater counts.
 
-        For UAVs that each run a copy of the rule (`RuleCopies`): one copy for all simply remembers.
+        `RuleCopies` calls it, where each UAV runs a copy of the rule; a single copy for all simply remembers.
         """
         return None
 
@@ -255,7 +255,7 @@ class SubnetMethod(Method):
 
 
 class RuleCopies:
-    """A copy of the rule for every UAV. What one finds out (`SubnetMethod.tell`) reaches the others delayed, too."""
+    """A copy of the rule for every UAV. What a UAV finds out (`SubnetMethod.tell`) reaches the others with a delay."""
 
     def __init__(self, rule: SubnetMethod, count: int, delay_steps: int) -> None:
         self._rules = [copy.deepcopy(rule) for _ in range(count)]
@@ -311,7 +311,7 @@ M = TypeVar("M", bound=type[Method])
 
 
 def register(cls: M) -> M:
-    """Class decorator: make a method known under its name, which stands in lists, CSV cells and file names."""
+    """Class decorator: make a method known under its name, which appears in lists, CSV cells and file names."""
     name = getattr(cls, "name", None)
     if not isinstance(name, str):
         raise InputError(f"the class {cls.__name__} has no name: give it one, e.g. name = 'mine'")
@@ -334,7 +334,7 @@ def make_method(name: str, rng: np.random.Generator | None = None, **options: An
 
 def load_plugin(path: str | Path) -> None:
     """Import a Python file from outside the package so that the methods it registers are known."""
-    file = Path(path).resolve()  # as Python records it in __file__: the same file is not imported twice
+    file = Path(path).resolve()  # the form in which Python records __file__: the same file is not imported twice
     if not file.is_file():
         raise InputError(f"cannot read the plugin {path}: there is no such file")
     module_name = f"phygail_plugin_{file.stem}"
@@ -371,7 +371,7 @@ def load_methods(plugins: Iterable[str | Path] = ()) -> None:
             entry.load()
         except (KeyboardInterrupt, EndedFromOutside):
             raise
-        except BaseException as error:  # somebody else's broken package must not stop this run
+        except BaseException as error:  # a broken package of another author must not stop this run
             log.warning("the method package %s fails on import: %s", entry.name, told(error))
     for plugin in plugins:
         load_plugin(plugin)
@@ -406,7 +406,7 @@ def takes_policy(name: str) -> bool:
 
 
 def check_policy(policy: str | Path | None, names: Iterable[str]) -> Path | None:
-    """The path of a policy file that somebody will fly, or an error."""
+    """The path of a policy file that one of the methods will fly, or an error."""
     if policy is None:
         return None
     path = Path(policy).resolve()

@@ -16,7 +16,7 @@ from phygail.sensing.views import SubnetView, SubnetViews
 from phygail.swarm.failures import neighbor_lists
 from phygail.swarm.tree import spanning_tree
 
-CALM_SHARE = 0.2  # so many teammates ruled out per member of a subnet, and one in any case, rouse nobody
+CALM_SHARE = 0.2  # teammates ruled out per member of a subnet that do not rouse it; one never does
 _ROUNDING = 1e-6  # of a step or of the radio range
 
 
@@ -27,8 +27,8 @@ class Plan:
     Attributes:
         basis: What it was made from: the members and the teammates ruled out.
         ends: Roster indices of the teammates that should come halfway.
-        begun: Step at which it was made. steps: How long it takes. pace: Share of the way flown in a step, so that
-            the one with the longest flies at full speed.
+        begun: Step at which it was made. steps: How long it takes. pace: Share of the way flown in a step; the
+            member with the longest way flies at full speed.
         start, targets: (m, 2) m.
     """
 
@@ -50,10 +50,10 @@ class Bridge(SubnetMethod):
     """A subnet believes that every teammate it has not ruled out stands at its roster spot.
 
     The minimum spanning tree of members and believed teammates has edges longer than the radio range: missing links.
-    Their end in the subnet flies halfway, and a UAV that would lose it follows; the other end does the same if it is
-    alive and believes the same, as after a single failure every subnet does (Lemma 9.2). If it does not come, it is
-    doubted, and the subnet plans anew without it. A subnet that has ruled out more teammates than a few failures
-    explain is roused: it flies as `reach` until it joins a larger calm one.
+    The end of such a link in the subnet flies halfway, and UAVs that would lose it follow. The other end does the same
+    if it is alive and its subnet believes the same, as every subnet does after a single failure (Lemma 9.2). If it does
+    not come, it is doubted, and the subnet plans anew without it. A subnet that has ruled out more teammates than a few
+    failures explain is roused: it flies as `reach` until it joins a larger calm one.
     """
 
     name = "bridge"
@@ -72,7 +72,7 @@ class Bridge(SubnetMethod):
         return self.act_all(view.alone())
 
     def act_all(self, views: SubnetViews) -> np.ndarray:
-        commands = np.array(self._reach.act_all(views))  # it rules out teammates, too
+        commands = np.array(self._reach.act_all(views))  # `reach` also rules out teammates
         self.flag = self._reach.flag
         to_center = aggregating(views)
         for label, (rows, view) in enumerate(zip(views.rows, views, strict=True)):
@@ -91,7 +91,7 @@ class Bridge(SubnetMethod):
         self._reach.hear(member, news)
 
     def _plan_of(self, view: SubnetView) -> Plan | None:
-        """What a subnet flies by; None if it is roused."""
+        """The plan that a subnet flies; None if it is roused."""
         members = view.members.tolist()
         known = self._reach.tell(members[0])
         unheard = np.zeros(len(view.roster), dtype=bool) if known is None else known.astype(bool)
@@ -100,11 +100,12 @@ class Bridge(SubnetMethod):
         if plan is not None and plan.basis == _basis_of(view, ruled_out) and view.step >= plan.begun + plan.steps:
             self._doubt(members, plan.ends)
             ruled_out = self._ruled_out(members, unheard)
-        if plan is None or plan.basis != _basis_of(view, ruled_out):
-            plan = make_plan(view, ruled_out)
         crisis = ruled_out.sum() > max(1.0, CALM_SHARE * len(members))
         roused = 2 * len(self._roused.intersection(members)) > len(members)
-        if crisis or roused or not plan.steps:
+        calm = not (crisis or roused)
+        if calm and (plan is None or plan.basis != _basis_of(view, ruled_out)):
+            plan = make_plan(view, ruled_out)
+        if not calm or plan is None or not plan.steps:
             self._roused.update(members)
             return None
         self._plans.update(dict.fromkeys(members, plan))
@@ -121,7 +122,7 @@ class Bridge(SubnetMethod):
         return frozenset().union(*(self._doubted.get(k, frozenset()) for k in members))
 
     def _doubt(self, members: list[int], ends: tuple[int, ...]) -> None:
-        """Nobody came: those at the other ends of the missing links are not expected any more."""
+        """Expect the teammates at the other ends of the missing links no more: they did not come."""
         self._doubted.update(dict.fromkeys(members, self._doubts(members).union(ends)))
 
 
@@ -130,16 +131,16 @@ def _basis_of(view: SubnetView, ruled_out: np.ndarray) -> bytes:
 
 
 def make_plan(view: SubnetView, ruled_out: np.ndarray) -> Plan:
-    """Both ends of a missing link fly half of what is missing; if several would tear the subnet, only the shortest.
+    """Both ends of a missing link fly half of the gap; only the shortest link counts if several would tear the subnet.
 
     Args:
         view: The subnet. ruled_out: (N,) bool, teammates not expected.
     """
     physics = view.mission.physics
-    reach = plan_range(physics)
-    links = missing_links(view, ruled_out, reach)
+    range_m = plan_range(physics)
+    links = missing_links(view, ruled_out, range_m)
     leaders = {
-        row: (view.roster[end] - view.positions[row]) * (0.5 * (away - reach) / away) for row, end, away in links
+        row: (view.roster[end] - view.positions[row]) * (0.5 * (away - range_m) / away) for row, end, away in links
     }
     targets = bridge_targets(view, leaders)
     if len(links) > 1 and not network_is_one(targets, physics):
@@ -154,7 +155,7 @@ def make_plan(view: SubnetView, ruled_out: np.ndarray) -> Plan:
 def missing_links(view: SubnetView, ruled_out: np.ndarray, range_m: float) -> list[tuple[int, int, float]]:
     """(row, roster index of the teammate at the other end, m apart) of the missing links of a subnet, shortest first.
 
-    A member has the shortest of its own only.
+    Of each member only the shortest missing link is kept.
 
     Args:
         view: The subnet. ruled_out: (N,) bool, teammates not expected. range_m: Longer edges are missing links.

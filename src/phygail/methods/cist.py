@@ -36,10 +36,10 @@ class Group:
 
 @register
 class Cist(GlobalPlan):
-    """Subnets are joined by the fewest relays, drawn from those that can be spared.
+    """Subnets are joined by the fewest relays, which are UAVs that can be spared.
 
-    Straight chains along the minimum spanning tree of the subnets; three of them are tied to a star about their Fermat
-    point where that saves relays.
+    Relays form straight chains along the minimum spanning tree of the subnets. Three subnets are tied to a star about
+    their Fermat point where that saves relays.
     """
 
     name = "cist"
@@ -96,17 +96,17 @@ def backbone(positions: np.ndarray, subnet: np.ndarray, physics: Physics) -> lis
     Kruskal's algorithm on the closest pairs of the subnets, by relays and then by length, gives those edges of the
     minimum spanning tree that join two subnets, because a longer edge never needs fewer relays.
     """
-    reach = plan_range(physics)
+    range_m = plan_range(physics)
     edges, lengths = spanning_tree(positions)
     joins = subnet[edges[:, 0]] != subnet[edges[:, 1]]
-    edges, need = edges[joins], relays(lengths[joins], reach)
+    edges, need = edges[joins], relays(lengths[joins], range_m)
     stars = []
     for a in range(len(edges)):
         for b in range(a):
             three = set(subnet[edges[[a, b]].ravel()].tolist())
             if len(three) == 3:
                 star = fermat_star(
-                    positions, subnet, sorted(three), positions[edges[[a, b]].ravel()].mean(axis=0), reach
+                    positions, subnet, sorted(three), positions[edges[[a, b]].ravel()].mean(axis=0), range_m
                 )
                 saving = int(need[a] + need[b]) - len(star.spots)
                 if saving > 0:
@@ -119,7 +119,7 @@ def backbone(positions: np.ndarray, subnet: np.ndarray, physics: Physics) -> lis
             groups.append(star)
     lengths = lengths[joins]
     return groups + [
-        Group((i, j), _along(positions[i], positions[j], reach), float(lengths[k]))
+        Group((i, j), _along(positions[i], positions[j], range_m), float(lengths[k]))
         for k, (i, j) in enumerate(edges.tolist())
         if k not in used
     ]
@@ -151,7 +151,7 @@ def _along(start: np.ndarray, end: np.ndarray, range_m: float) -> np.ndarray:
 def fermat_point(corners: np.ndarray) -> np.ndarray:
     """(2,) m, the point with the smallest sum of distances to three `corners` ((3, 2) m).
 
-    A corner whose angle is at least 120 degrees; otherwise the point that sees every side under 120 degrees, in
+    It is a corner whose angle is at least 120 degrees, or else the point that sees every side under 120 degrees, with
     barycentric coordinates side / sin(angle + 60 degrees).
     """
     weights = []

@@ -21,7 +21,7 @@ from phygail.swarm.failures import neighbor_lists
 from phygail.swarm.links import find_links, label_subnets, near_pairs
 
 PLAN_MARGIN_M = 1e-3  # plans are connected at R - this
-_FEASIBLE = 1e-11  # of the radius, 1.2 nm at 120 m: a point so little outside a disc is inside
+_FEASIBLE = 1e-11  # of the radius, 1.2 nm at 120 m: a point outside a disc by less counts as inside
 _DECIMALS = 6  # lengths that decide are compared to the micrometer
 
 Neighbors = list[list[int]]
@@ -56,7 +56,7 @@ def network_is_one(points: np.ndarray, physics: Physics) -> bool:
 
 
 def project(point: np.ndarray, centers: np.ndarray, radius_m: float) -> np.ndarray | None:
-    """The point nearest to `point` ((2,) m) in all discs about `centers` ((k, 2) m); None if they share none.
+    """The point nearest to `point` ((2,) m) that lies in all discs about `centers` ((k, 2) m); None if there is none.
 
     Exact: it is the point itself, its projection onto one of the circles, or an intersection of two of them.
     """
@@ -93,8 +93,8 @@ def follow(
 ) -> tuple[np.ndarray, list[int]]:
     """UAVs that would lose their parent follow just far enough, level by level (METHODS 9.1).
 
-    Every UAV is treated once. At the targets each treated one hears a parent, so that the subnet stays together
-    whenever movers and settled are together (Lemma 9.3).
+    Every UAV is treated once. At the targets each treated UAV hears a parent, so the subnet stays together if movers
+    and settled UAVs are together (Lemma 9.3).
 
     Args:
         positions: (m, 2) m, the subnet. neighbors: Its links at t = 0.
@@ -135,7 +135,7 @@ def follow(
 
 
 class Belief:
-    """What the members of one subnet infer from the roster: the failed beside them, and who may live behind those.
+    """What the members of one subnet infer from the roster: the failed beside them, and the UAVs that may live beyond.
 
     Attributes:
         physics: Radio and vehicle.
@@ -159,7 +159,7 @@ class Belief:
 
     @cached_property
     def answered(self) -> list[int]:
-        """The failed that had a neighbor elsewhere: only those were critical for this subnet."""
+        """The failed UAVs that had a neighbor outside this subnet: only those were critical for it."""
         near = {*self.rows, *self.failed}
         return [f for f in self.failed if any(other not in near for other in self.before[f])]
 
@@ -191,7 +191,7 @@ class SubnetPlan(SubnetMethod):
 
     Attributes:
         messages: Broadcasts that the rule needs, by METHODS 9.9.
-        plans: It plans ahead: where UAVs are lost in flight, it plans again (`methods.controller`).
+        plans: Whether it plans ahead, and so plans again where UAVs are lost in flight (`methods.controller`).
     """
 
     plans = True
@@ -228,7 +228,7 @@ class SubnetPlan(SubnetMethod):
         return np.where(self._moving[view.members][:, None], command, 0.0)  # a UAV that need not move stays
 
     def _prepare(self, view: SubnetView) -> None:
-        """Plan for a subnet that has no plan; a stranger that has joined one with a plan follows its own."""
+        """Plan for a subnet that has no plan; a UAV that joins a subnet with a plan keeps its own."""
         if self._places is None:
             self._places = np.array(view.roster)
             self._planned, self._moving = np.zeros((2, len(view.roster)), dtype=bool)

@@ -59,7 +59,7 @@ def run_episode(
         method: A registered name, or an instance made for this episode.
         safety: Filter every command so that no new contact can happen.
         record: Keep every state (`Episode.states`) for pictures and trajectories.
-        rng: Randomness of a method that is named, in place of the scenario's own (`begin_episode`).
+        rng: Randomness of a method given by name, in place of the scenario's (`begin_episode`).
     """
     made = make_method(method, rng) if isinstance(method, str) else method
     return fly(scenario, controller(made, scenario), safety=safety, record=record)
@@ -108,7 +108,7 @@ def policy_option(name: str, policy: Path | None) -> dict[str, Any]:
 
 
 def can_fly(name: str) -> bool:
-    """Whether a method can fly (`why_not`), weights read at the first plan included; if not, a warning says why."""
+    """Whether a method can fly (`why_not`) and read its weights at the first plan; if not, a warning says why."""
     reason = why_not(name)
     if not reason and METHODS.get(name).learned:
         # Two pairs, 1 m out of range.
@@ -124,16 +124,16 @@ def can_fly(name: str) -> bool:
 
 # --- worlds beyond the paper's: phases, new plans, and rest while the network is one ---------------------------------
 
-PACE = 0.5  # of full speed, of the farthest while a network that is one contracts
-REPLAN = "replan"  # flag of a planner that made a new plan because somebody was lost
+PACE = 0.5  # share of full speed at which the farthest UAV flies while a whole network contracts
+REPLAN = "replan"  # flag of a planner that made a new plan because UAVs were lost
 
 
 def world_controller(method: Method, scenario: Scenario) -> Controller:
     """The method as a function from states to velocities, in any world.
 
-    While the network is one everybody rests: what is measured is recovery, not how a method idles. When it splits
+    While the network is one, all UAVs rest: recovery is measured, not how a method idles. When the network splits
     again, a fresh copy of the method starts with the new roster and clock. A method that plans ahead also starts afresh
-    when somebody is lost, and says so in its flag.
+    when UAVs are lost, and says so in its flag.
     """
     return _Phases(method, scenario).command
 
@@ -183,15 +183,15 @@ class _Phases:
         self._observer, self._base = WorldObserver(self._scenario, state.flight), state.flight.base
 
     def _tell(self, flag: str) -> None:
-        """The method whose row it is carries the flags of all copies."""
+        """Add a flag of a copy to the method that the row is about."""
         if flag and isinstance(flag, str) and flag not in self._method.flag.split(";"):
             self._method.flag = ";".join(filter(None, [self._method.flag, flag]))
 
 
 def contract(state: SwarmState) -> np.ndarray:
-    """(n, 2) m/s: everybody flies toward the middle, in proportion to how far off it is, the farthest at half speed.
+    """(n, 2) m/s: UAVs fly toward the middle at speeds in proportion to their distances, the farthest at half speed.
 
-    All distances shrink by the same share, so no link within a disc is lost, and at last no single UAV is critical.
+    All distances shrink by the same share, so no link of a disc is lost, and in the end no UAV is critical.
     """
     away = state.positions.mean(axis=0) - state.positions
     farthest = float(np.hypot(*away.T).max())
@@ -199,5 +199,5 @@ def contract(state: SwarmState) -> np.ndarray:
 
 
 def plans_ahead(method: Method) -> bool:
-    """Whether a method fixes targets for everybody and needs a new plan when somebody is lost."""
+    """Whether a method fixes targets for all UAVs and needs a new plan when some are lost."""
     return method.scope is Scope.GLOBAL or getattr(method, "plans", False)

@@ -12,15 +12,15 @@ from phygail.methods.classic import Belief, Neighbors, SubnetPlan, distances, ro
 from phygail.swarm.failures import critical_uavs
 from phygail.swarm.links import near_pairs
 
-NO_SPARE = "no-spare"  # flag: a spot that no UAV could be spared for
+NO_SPARE = "no-spare"  # flag: no UAV could be spared for a spot
 
 
 @register
 class Dcrmf(SubnetPlan):
     """UAVs outside the connected dominating set of the network are spare; the nearest in hops takes the failed spot.
 
-    Everybody knows the set from before the damage, so each subnet finds the same stand-in; the one that has it among
-    its members sends it, the others leave the spot to that one.
+    All UAVs know the set from before the damage, so each subnet finds the same stand-in. The subnet that has it as a
+    member sends it; the others leave the spot to that subnet.
     """
 
     name = "dcrmf"
@@ -56,7 +56,7 @@ class Dcrmf(SubnetPlan):
 
 
 class _Assignment:
-    """Who has been sent where, and what a subnet would be without one more."""
+    """The UAVs that were sent, the spots that they fill, and whether one more can be spared."""
 
     def __init__(self, belief: Belief) -> None:
         self._belief = belief
@@ -68,7 +68,7 @@ class _Assignment:
         self.taken.add(uav)
 
     def can_spare(self, uav: int, failed: int) -> bool:
-        """Whether the subnet without those sent, with the spots filled, holds together without `uav`, too."""
+        """Whether the subnet stays together without `uav`, given the UAVs sent and the spots that they fill."""
         belief = self._belief
         if uav not in belief.rows:
             return True
@@ -99,9 +99,9 @@ def _by_hops(belief: Belief, spots: list[int], critical: set[int]) -> Iterator[t
 def dominating_set(layout: np.ndarray, neighbors: Neighbors, physics: Physics) -> set[int]:
     """A connected dominating set that every UAV finds from its 2-hop table (Wu and Li's marking, Dai and Wu's rule k).
 
-    A UAV is marked if two of its neighbors have no link. A marked one is dropped again if its marked neighbors of
-    higher priority (more links; then the smaller sum of their lengths) hold a connected group that covers its
-    neighborhood.
+    A UAV is marked if two of its neighbors have no link to each other. A marked UAV is dropped again if its marked
+    neighbors of higher priority (more links; then the smaller sum of their lengths) include a connected group that
+    covers its neighborhood.
 
     Args:
         layout: (N, 2) m. neighbors: Its links. physics: Radio.

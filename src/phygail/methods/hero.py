@@ -19,11 +19,12 @@ class Hero(SubnetMethod):
 
     Leaders (some pre-damage neighbor k in N_i^0 was lost at t = 0) fly to T_i = mean of P_k. Followers keep their
     offset: T_i(t) = P_i + mean over the alive pre-damage neighbors j of (p_j(t) - P_j), and T_i = P_i without any.
-    There is no second plan: a swarm still split when all targets are reached stays so, the known limit of the method.
+    There is no second plan: a swarm that is still split when all targets are reached stays split. This is a known limit
+    of the method.
 
-    What a UAV can know: a pre-damage neighbor is in range at t = 0, so an alive one is in the same subnet and one
-    that does not answer is damaged. A neighbor that leaves the subnet afterwards counts with the displacement it
-    had when last heard of.
+    A UAV can know this: a pre-damage neighbor is in range at t = 0, so an alive one is in the same subnet, and one
+    that does not answer is damaged. A neighbor that leaves the subnet afterwards counts with the displacement that it
+    had when it was last heard.
     """
 
     name = "hero"
@@ -73,7 +74,7 @@ class Hero(SubnetMethod):
 
 
 class _Memory:
-    """What the UAVs remember: row by row, each only what its own subnet told it.
+    """What the UAVs remember; each knows only what its own subnet told it.
 
     Edge e says that UAV owner[e] had UAV other[e] in range before the damage; each link gives two edges.
     """

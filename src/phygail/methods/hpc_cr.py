@@ -15,7 +15,7 @@ from phygail.swarm.failures import Watch, critical_uavs, fits
 from phygail.swarm.links import find_links, near_pairs
 
 FLIGHT_WEIGHT = 0.25  # w: a flight of R counts as much as this share of a sensing disc
-NEAREST = 4  # UAVs of each component that a backup may tie itself to
+NEAREST = 4  # UAVs of each component that a backup may link to
 MOST_PLACES = 256  # combinations of them
 WIDE = "wide"  # flag: the map is too wide for a coverage grid; nobody moves
 
@@ -24,8 +24,8 @@ WIDE = "wide"  # flag: the map is too wide for a coverage grid; nobody moves
 class HpcCr(GlobalPlan):
     """The UAV near the failed spot with the smallest J = coverage lost / sensing disc + w flight / R flies there.
 
-    Beside the spot itself a backup may choose the point nearest to it from which it hears one UAV of every component.
-    If the place it leaves joined components, that is the next vacant spot; everybody moves at most once.
+    A backup may fly to the spot itself or to the nearest point from which it hears one UAV of every component. If the
+    place that it leaves joined components, that place is the next vacant spot. Every UAV moves at most once.
     """
 
     name = "hpc-cr"
@@ -54,7 +54,7 @@ class HpcCr(GlobalPlan):
 
 
 class Repair:
-    """Where everybody is planned to be so far, and what is watched from there.
+    """The places of all UAVs as planned so far, and what is watched from there.
 
     Attributes:
         places: (n, 2) m. moved: (n,) bool.
@@ -69,10 +69,10 @@ class Repair:
         self.watch.add(self.places)
 
     def fill(self, spot: np.ndarray, *, between: bool) -> None:
-        """Send backups to `spot` ((2,) m) and then to the places they leave, until none is missed.
+        """Send backups to `spot` ((2,) m) and then to the places that they leave, until no place is needed.
 
         Args:
-            spot: The failed one's.
+            spot: Where the failed UAV was.
             between: Whether a place between the components will do as well as the spot itself.
         """
         for _ in range(len(self.places)):

@@ -10,10 +10,10 @@ from phygail.methods.classic import Belief, SubnetPlan, distances, follow, plan_
 
 @register
 class Ledir(SubnetPlan):
-    """In the smallest block beside the failed its neighbor nearest to the spot takes it; children follow.
+    """In the smallest block beside a failed UAV the neighbor nearest to its spot takes the spot; children follow.
 
-    A subnet in charge of several spots takes the one whose leader is nearest, and only that: a second leader could tear
-    the block.
+    A subnet in charge of several spots takes only the spot whose leader is nearest: a second leader could tear the
+    block.
     """
 
     name = "ledir"
@@ -41,7 +41,7 @@ def nearest_hearer(belief: Belief, failed: int) -> tuple[float, int]:
 
 
 def in_charge(belief: Belief, failed: int) -> bool:
-    """Whether this subnet is the smallest block beside `failed`, as it believes; ties: the nearest neighbor decides."""
+    """Whether this subnet is the smallest block beside `failed`, as far as it knows; in a tie the nearest decides."""
     beside = np.array([n for n in belief.before[failed] if belief.block[n] >= 0])
     away = rounded(distances(belief.roster[beside], belief.roster[failed]), belief.physics)
     sizes = np.bincount(belief.block[belief.block >= 0])

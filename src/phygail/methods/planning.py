@@ -27,7 +27,7 @@ LARGEST_POWER = 2_000  # q; a swarm still split there gets the limit of H^q P, i
 
 
 def plan_range_m(range_m: float) -> float:
-    """R_plan = R - 0.1 m R/(120 m): plans are connected at it, so that rounding breaks no edge that sits at R."""
+    """R_plan = R - 0.1 m R/(120 m): plans are connected at it, so that rounding breaks no edge of length R."""
     return range_m - PLAN_MARGIN_M * (range_m / PAPER_RANGE_M)
 
 
@@ -51,8 +51,8 @@ class PlanMethod(GlobalMethod):
 class TrainedPlanMethod(PlanMethod):
     """A planner around a network whose weights, rates and tolerances were chosen at a range of 120 m.
 
-    It plans in units in which the radio range is just that, so all its lengths are shares of the range, and its plan is
-    the same one for every radio that stands in the same proportion to the swarm.
+    It plans in units in which the radio range is 120, so all its lengths are shares of the range. Its plan is the same
+    for every radio that has the same proportion to the swarm.
     """
 
     @abstractmethod

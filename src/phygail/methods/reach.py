@@ -1,4 +1,4 @@
-"""reach (METHODS 8.4): fly for the teammates you have not yet ruled out, and keep your own links meanwhile."""
+"""reach (METHODS 8.4): UAVs fly toward teammates that they have not ruled out, and keep their own links."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from phygail.swarm.simulator import project_speed
 
 @dataclass(frozen=True)
 class ReachConstants:
-    """All our own choice, tuned on seeds of their own and frozen (docs/methods/reach.md).
+    """Constants of our own choice, tuned on separate seeds and frozen (docs/methods/reach.md).
 
     Lengths hold for a radio range of 120 m; for another one they are scaled (`Physics.unit`).
     """
 
-    gain: float = 60.0  # pull of a spot at radio range, in units of v_max, when everybody has survived
-    fade_m: float = 160.0  # the pull falls linearly to zero while a UAV could fly this far
+    gain: float = 60.0  # pull of a spot at radio range, in units of v_max, if all UAVs have survived
+    fade_m: float = 160.0  # the pull falls linearly to zero in the time in which a UAV flies this far
     decay_m: float = 90.0  # a spot this much farther pulls e times less
     horizon_m: float = 260.0  # spots farther than this do not pull
     margin_m: float = 1.0  # after t = 0 a spot is ruled out once it is this far inside the radio range
@@ -41,13 +41,13 @@ class Reach(SubnetMethod):
     name = "reach"
     summary = "subnets head for the center and reach out to teammates not yet ruled out"
     dead_reckons = True
-    talk = replace(FLOOD, roster_bits=1)  # who is silent
+    talk = replace(FLOOD, roster_bits=1)  # whether a UAV is ruled out
 
     def __init__(self, rng: np.random.Generator | None = None, *, constants: ReachConstants | None = None) -> None:
         super().__init__(rng)
         self.constants = constants or ReachConstants()
         self._ruled_out: np.ndarray | None = None  # (N, N) bool, row k: teammates that UAV k has ruled out
-        self._spots: cKDTree | None = None  # the roster never moves, but what is known of it may
+        self._spots: cKDTree | None = None  # the roster never moves, but a subnet may learn another one
         self._before: tuple[np.ndarray, np.ndarray] | None = None  # subnets ((N,)) and places ((N, 2) m) a step ago
 
     def act(self, view: SubnetView) -> np.ndarray:
@@ -110,7 +110,7 @@ class Reach(SubnetMethod):
         starts = np.concatenate([[0], np.cumsum(views.sizes)[:-1]])
         ruled_out = np.logical_or.reduceat(self._ruled_out[views.members[order]], starts, axis=0)
         if views.step == 0:
-            rows, spots = views.damaged_in_range.T  # radio tells them, however noisy the positions are
+            rows, spots = views.damaged_in_range.T  # the radio recognizes them, however noisy the positions are
         elif not views.mission.silence:
             rows, spots = rows[:0], spots[:0]
         else:
@@ -125,7 +125,7 @@ class Reach(SubnetMethod):
         return ruled_out
 
     def _mark_missing(self, views: SubnetViews, ruled_out: np.ndarray) -> None:
-        """Where UAVs may be lost in flight: who was a member a step ago, and is silent in our midst now, is gone."""
+        """Where UAVs may be lost in flight: rule out members of a step ago that are now silent within the subnet."""
         label, places = np.full(len(views.roster), -1), np.zeros_like(views.roster)
         label[views.members], places[views.members] = views.subnet, views.positions
         if self._before is not None and views.mission.silence:

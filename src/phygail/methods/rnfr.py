@@ -16,15 +16,15 @@ from phygail.swarm.links import find_links, near_pairs
 from phygail.swarm.tree import spanning_tree
 
 SHORT = "short"  # flag: a spot for which no UAV could be spared
-_ROUNDING = 1e-9  # relative: an edge so little longer than the bottleneck is not longer
+_ROUNDING = 1e-9  # relative: an edge that exceeds the bottleneck by less does not exceed it
 
 
 @register
 class Rnfr(GlobalPlan):
     """Until the network is one, the cheapest chain of failed spots between two subnets is filled, spot by spot.
 
-    For each spot the largest single move is made as small as possible, then the meters: f <- x1 <- ... <- u, everybody
-    one place up, the last one a UAV whose leaving splits nothing.
+    For each spot the largest single move is as small as possible; then the sum of meters is. In the chain
+    f <- x1 <- ... <- u each UAV moves up one place, and the last one leaves a place whose loss splits nothing.
     """
 
     name = "rnfr"
@@ -65,8 +65,8 @@ def fill_spots(positions: np.ndarray, spots: np.ndarray, physics: Physics) -> tu
 def spots_between(places: np.ndarray, spots: np.ndarray, physics: Physics) -> list[int]:
     """The fewest `spots` ((k, 2) m) that, filled, would join two subnets of `places` ((n, 2) m); then the shortest.
 
-    One Dijkstra search from all subnets at once: where two of them meet, the sum of their ways is a chain. Empty if no
-    chain exists.
+    A Dijkstra search starts from all subnets at once; where two searches meet, their paths form a chain. The result is
+    empty if there is no chain.
     """
     if not len(spots):
         return []
@@ -116,7 +116,7 @@ def replacement(places: np.ndarray, spot: np.ndarray, placed: set[int], physics:
 
     A UAV is redundant if it is no cut vertex of the network with the spot filled, has a neighbor there and was not
     placed on a spot. The smallest largest move is that of the minimum spanning tree (its bottleneck property); among
-    the moves no longer than that the way with the fewest meters is chosen.
+    chains of moves up to that length the one with the fewest meters is chosen.
     """
     points = np.vstack([places, spot])
     last = len(places)
@@ -148,7 +148,7 @@ def _bottleneck(start: int, count: int, edges: np.ndarray, lengths: np.ndarray) 
 
 
 def _shortest(points: np.ndarray, start: int, goals: set[int], limit_m: float, physics: Physics) -> list[int]:
-    """The way with the fewest meters from `start` to one of `goals` in moves of up to `limit_m`; without the start."""
+    """The path with the fewest meters from `start` to one of `goals` in moves of up to `limit_m`; without the start."""
     tree = cKDTree(points)
     queue: list[tuple[float, int, int]] = [(0.0, start, -1)]
     back: dict[int, int] = {}

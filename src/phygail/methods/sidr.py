@@ -20,21 +20,23 @@ AGGREGATE_AFTER = 0.55  # of the width W, flown at full speed: t_wait, when ever
 def aggregating(views: SubnetViews) -> np.ndarray:
     """(count,) bool, the subnets that fly to the center, every member by itself: the aggregation phase (METHODS 3.3).
 
-    All subnets do from t_wait on. A subnet begins earlier if its farthest member needs all the remaining steps but one
-    to come within R/2 of the center. So all UAVs are there when the budget ends, and the network is one
+    All subnets are in it from t_wait on. A subnet begins earlier if its farthest member needs all the remaining steps
+    but one to come within R/2 of the center. So all UAVs are there when the budget ends, and the network is one
     (docs/concepts.md has the proof).
     """
     mission, physics = views.mission, views.mission.physics
     if views.step * physics.stride_m >= aggregation_m(mission.width_m):
         return np.ones(views.count, dtype=bool)
     centers = views.centers[views.subnet]
+    near_m = 0.0 if mission.arrive else physics.range_m / 2
     if mission.map is None:
         away = views.positions - centers
-        far = np.hypot(away[:, 0], away[:, 1]) - physics.range_m / 2
+        far = np.hypot(away[:, 0], away[:, 1]) - near_m
     else:
-        far = mission.map.ways(views.positions, centers)[1] - physics.range_m / 2
-    # One step in hand: until the next decision the farthest may fly outward. Rounding must not cost another one.
-    remaining = mission.budget_steps - views.step
+        far = mission.map.ways(views.positions, centers)[1] - near_m
+    # One step is kept in reserve: until the next decision the farthest UAV may fly outward. Rounding must not cost
+    # another.
+    remaining = mission.budget_steps - mission.lead_steps - views.step
     urgent = far > (remaining - 2) * physics.stride_m - ROUNDING * physics.range_m
     begun = np.zeros(views.count, dtype=bool)
     begun[views.subnet[urgent]] = True
@@ -47,7 +49,7 @@ def aggregation_m(width_m: float) -> float:
 
 
 def aggregate(views: SubnetViews, commands: np.ndarray) -> tuple[np.ndarray, bool]:
-    """The commands ((n, 2) m/s) with those of aggregating subnets replaced, and whether there were any."""
+    """The commands ((n, 2) m/s), those of aggregating subnets replaced; and whether any subnet aggregates."""
     begun = aggregating(views)
     if not begun.any():
         return commands, False

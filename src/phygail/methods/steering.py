@@ -6,9 +6,9 @@ With every length in strides (the farthest a UAV flies in one step), positions p
     s.t. g_e(x) = (|p_i + x_i - p_j - x_j|^2 - L_e^2) / (2 L_e) <= 0   for every edge e = (i, j)
          f_i(x) = (|x_i|^2 - 1) / 2 <= 0                               for every UAV i
 
-A convex program with an interior: everybody may fly a little toward the others. It is solved by a primal-dual interior
-point method that starts in the interior and stays there, so whenever it stops, no limit is exceeded. The program falls
-apart into one for each tree of the forest. All are solved together, but each has its own path parameter, step length
+The program is convex and has an interior: UAVs may fly a little toward each other. A primal-dual interior point method
+solves it. The method starts in the interior and stays there, so no limit is exceeded whenever it stops. The program
+splits into one for each tree of the forest. All are solved together, but each has its own path parameter, step length
 and end, so what one tree does never depends on another. Newton's matrix couples two UAVs only if an edge joins them:
 ordered along the trees it is a narrow band. The limit of a speed is treated as that of an edge from the UAV's move to
 a fixed point, so one formula serves both.
@@ -35,17 +35,17 @@ LINK_PULL_START = 0.9  # of the radio range, where the pull begins
 _COINCIDENT_M = 1e-6  # at a range of 120 m: closer pairs get a direction from their indices
 _ARRIVED_M = 1e-9  # at a range of 120 m
 
-LIGHTEST = 1e-3  # weights below this share of the heaviest of a tree count as this: lighter ones yield no more
+LIGHTEST = 1e-3  # share of the heaviest weight of a tree; lighter weights are raised to it
 GAP = 1e-8  # mean of multiplier times slack at which a tree is done: the moves are right to a thousandth of a stride
 FIRST_GAP = 0.1  # where the path begins
-TO_THE_WALL = 0.99  # share of the way to the nearest limit that one iteration may go
-CENTERING = (0.1, 0.02, 0.3)  # fall of the path parameter: at first and after a middling, after a long, a short step
+TO_THE_WALL = 0.99  # share of the distance to the nearest limit that one iteration may go
+CENTERING = (0.1, 0.02, 0.3)  # factor of the path parameter: at first or after a medium step, a long one, a short one
 MOST_ITERATIONS = 40  # 10 are usual, 15 the most seen; the moves are allowed after any number
 SMALLEST_SLACK = 1e-14
 SMALLEST = 1e-300  # divisor
 
 MARGIN = 1.0 / 120.0  # of the radio range, by which tree edges are held below it
-GROWTH = 1e-6 / 120.0  # of the radio range: an edge that outgrows its limit by less does not: rounding decides nothing
+GROWTH = 1e-6 / 120.0  # of the radio range: less than this beyond the limit is rounding
 
 
 def link_rules() -> np.ndarray:
@@ -57,7 +57,7 @@ def link_rules() -> np.ndarray:
 def go(positions: np.ndarray, targets: np.ndarray, physics: Physics, around: Map | None = None) -> np.ndarray:
     """Velocities ((n, 2) m/s) to the targets: full speed, exact arrival, never an overshoot.
 
-    Straight, or on the shortest way around what a map knows to be in between.
+    UAVs fly straight, or on the shortest way around obstacles that the map knows.
     """
     if around is not None:
         targets = around.next_points(positions, targets)
@@ -71,7 +71,7 @@ def go(positions: np.ndarray, targets: np.ndarray, physics: Physics, around: Map
 def block(views: SubnetViews) -> np.ndarray:
     """(n, 2) m/s: every subnet flies as a block, its centroid to the center.
 
-    Members whose own straight way to the center is blocked by what the map knows take theirs around.
+    Members whose straight way to the center is blocked by an obstacle of the map take their own way around it.
     """
     mission = views.mission
     together = go(views.means(views.positions), views.centers, mission.physics)[views.subnet]
@@ -339,9 +339,9 @@ def keep_links(
     """(n, 2) m/s, the velocities nearest to `wanted` that keep every edge of the subnets' minimum spanning trees.
 
     Nearest in the sum of weight times squared difference. An edge may grow up to the radio range less the margin; a
-    longer one may not grow. A vehicle with inertia keeps its way to stop in hand. (With noisy positions a link may look
-    longer than the range.) Where news is delayed, the slack grows by what a UAV may have flown since. UAVs that no long
-    edge joins to a strained one fly as they want.
+    longer one may not grow. A vehicle with inertia keeps its stopping distance in reserve. (With noisy positions a link
+    may look longer than the range.) Where news is delayed, the slack grows by the distance that a UAV may have flown
+    since. UAVs that no long edge joins to a strained one fly as they want.
 
     Args:
         views: All subnets.
@@ -388,7 +388,7 @@ def limit_m(physics: Physics, margin: float = MARGIN, age_s: float = 0.0) -> flo
 
 
 def _strained_trees(views: SubnetViews, wanted: np.ndarray, limit: float) -> np.ndarray:
-    """(k, 2) int, the trees of the subnets of which a link would outgrow the limit; the others keep theirs anyway."""
+    """(k, 2) int, the trees of subnets in which an edge would outgrow its limit; the others keep theirs anyway."""
     i, j = views.pairs.T
     then = _next_lengths(views.positions, wanted, i, j, views.mission.physics.step_s)
     strained = (then > limit) & (then > views.lengths)
@@ -397,7 +397,7 @@ def _strained_trees(views: SubnetViews, wanted: np.ndarray, limit: float) -> np.
 
 
 def minimum_tree(n: int, pairs: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """(k, 2) int, sorted: the shortest links that leave n UAVs as connected as all `pairs` ((m, 2), sorted) do."""
+    """(k, 2) int, sorted: the shortest links that connect n UAVs as all `pairs` ((m, 2), sorted) do."""
     if len(pairs) <= FEW:
         by_length = np.argsort(lengths, kind="stable")
         return pairs[np.sort(by_length[join_sets(n, pairs[by_length])[1]])]  # Kruskal

@@ -12,7 +12,7 @@ RING_SHARE = 1 / 2  # of R_plan: any two volunteers this close to the spot hear 
 
 @register
 class Vcr(SubnetPlan):
-    """Every member with a failed neighbor comes as close to that spot as volunteers need to hear each other.
+    """Every member with a failed neighbor flies so close to that spot that all volunteers hear each other.
 
     q_i = P_f + (P_i - P_f) (R_plan / 2) / |P_i - P_f| for volunteers farther than R_plan / 2 from the nearest failed f
     that the subnet answers; nearer ones stay. UAVs that would lose their parent follow.

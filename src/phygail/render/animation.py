@@ -1,7 +1,7 @@
 """Animations: several methods side by side on one clock, each panel stopping when its network is one again.
 
-Nothing is rebuilt per image: the still parts are drawn once and kept as an image, on which only what moves is drawn. A
-panel that has come to its end becomes part of that image.
+The still parts are drawn once and kept; each image adds only what moves. A panel that has come to its end becomes one
+of the still parts.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ from phygail.swarm.tree import bound_for
 
 ANIMATION_SUFFIXES = (".gif", ".mp4")
 DPI = 100
-NARROWEST_PX = 460  # room for the words of a single panel
+NARROWEST_PX = 460  # room for the text of a single panel
 PANEL_PX, GAP_PX, TITLE_PX, HEAD_PX, FOOT_PX = 330, 16, 46, 30, 42
-FIRST_HOLD_S, LAST_HOLD_S = 0.8, 2.0  # time to take in the damage and the outcome
+FIRST_HOLD_S, LAST_HOLD_S = 0.8, 2.0  # seconds for which the damage and the outcome stay
 TAIL_SHARE = 0.05  # of the map's width, at full speed: length of the tail that shows where a UAV comes from
 TAIL_PIECES = 5
-FLASH_STEPS = 6  # during which a circle marks who was lost in flight
+FLASH_STEPS = 6  # during which a circle marks a UAV that was lost in flight
 GIF_SHADES = (1.0, 0.75, 0.5, 0.25)  # of each color on white: enough for smooth edges
 
 
@@ -71,7 +71,7 @@ def animate_recovery(flights: Mapping[str, Episode], path: Path, *, fps: int = 1
     Args:
         flights: Recorded episodes of one scenario by name of the method.
         path: .gif or .mp4; written whole or not at all.
-        fps: Frames per second.
+        fps: Images per second.
         max_frames: Long flights show every k-th step so that there are no more images than this.
     """
     if not 1 <= fps <= 50:
@@ -99,7 +99,7 @@ class Stage:
         content = columns * (PANEL_PX + GAP_PX) - GAP_PX
         width, height = max(content + 2 * GAP_PX, NARROWEST_PX), HEAD_PX + rows * (PANEL_PX + TITLE_PX) + FOOT_PX
         width, height = width + width % 2, height + height % 2  # H.264 stores colors for blocks of two by two pixels
-        # A hundredth of a pixel more, lest rounding make it one pixel less.
+        # A hundredth of a pixel is added, so that rounding does not remove a pixel.
         figure = new_figure((width + 0.01) / DPI, (height + 0.01) / DPI, DPI)
         self._panels = []
         for k, (name, episode) in enumerate(flights.items()):
@@ -120,7 +120,7 @@ class Stage:
         return cast(tuple[int, int], self._canvas.get_width_height())
 
     def image(self, step: int) -> np.ndarray:
-        """(height, width, 3) uint8, the picture at `step`, which must not be before that of the last call."""
+        """(height, width, 3) uint8, the image at `step`; steps must not decrease from call to call."""
         self._canvas.restore_region(self._still)
         ending = [panel for panel in self._panels if panel.running and step >= panel.last]
         for panel in ending:
@@ -173,7 +173,7 @@ class Panel:
         return [self._tails, self._links, self._fallen, self._dots, self._flash, self._star, self._status]
 
     def draw(self, step: int) -> None:
-        """Draw what moves, as it is at `step`; the end is marked and the panel runs no more."""
+        """Draw what moves at `step`; at the end of the flight the panel is marked and stops."""
         state = self._episode.states[min(step, self.last)]
         self._place(state)
         self._status.set_text(plural(state.links.count, "subnet"))

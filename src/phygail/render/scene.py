@@ -43,7 +43,7 @@ from phygail.swarm.simulator import Episode, Meter, SwarmState, initial_state
 from phygail.swarm.tree import bound_for
 from phygail.swarm.world import Obstacle
 
-MOST_LINKS = 60_000  # of more links every k-th is drawn: at that density the eye sees no difference
+MOST_LINKS = 60_000  # if there are more, every k-th is drawn: at that density one sees no difference
 VIEW_SAMPLES = 16  # states per flight that the view must hold
 LONGEST_NAME = 30  # letters of a method's name in a title
 UPPER_PT, LOWER_PT = 18.5, 4.5  # baselines of the two lines of a title above its panel
@@ -117,7 +117,7 @@ def rows_at_start(state: SwarmState) -> np.ndarray:
 
 
 def places_of_all(state: SwarmState) -> np.ndarray:
-    """(n, 2) m, of everybody that was alive right after the damage; of the lost, where they fell."""
+    """(n, 2) m, places of all UAVs that were alive right after the damage; the lost are where they fell."""
     return state.positions if state.flight is None else state.flight.places[state.scenario.alive]
 
 
@@ -143,7 +143,7 @@ def _shared_scenario(flights: Mapping[str, Episode]) -> Scenario:
 
 
 def _map_corner(scenario: Scenario) -> np.ndarray:
-    """(2,) m. Maps begin at the origin; a layout that does not fit there came without one and gets its own box."""
+    """(2,) m, the corner of the map: the origin, or that of the bounding box for a layout that came without a map."""
     low, high = scenario.layout.min(axis=0), scenario.layout.max(axis=0)
     if (low >= 0).all() and (high <= scenario.width_m).all():
         return np.zeros(2)
@@ -234,7 +234,7 @@ def _outline(obstacle: Obstacle) -> np.ndarray:
 
 
 def add_fallen(axes: Axes, scene: Scene, state: SwarmState) -> None:
-    """Those that were lost in flight, where they fell."""
+    """UAVs that were lost in flight, where they fell."""
     if state.flight is None:
         return
     spots = state.flight.places[state.flight.died > 0]
@@ -243,7 +243,7 @@ def add_fallen(axes: Axes, scene: Scene, state: SwarmState) -> None:
 
 
 def add_outages(axes: Axes, scene: Scene, state: SwarmState) -> None:
-    """Pairs within the radio range whose link is out, dashed."""
+    """Pairs within the radio range whose link is out, as dashed lines."""
     if state.flight is None or state.scenario.world.links.outage_share == 0:
         return
     near = find_links(state.positions, state.scenario.physics.range_m).pairs
@@ -369,7 +369,10 @@ def add_legend(figure: Figure, scene: Scene, rows: int) -> None:
     bound = bound_for(scene.scenario)
     fewest = f"{plural(bound or 0, 'step')} ({(bound or 0) * scene.scenario.physics.step_s:.1f} s)"
     note = f"bound: no method can reconnect this swarm in fewer than {fewest}" if bound else "already one network"
-    note = "no lower bound is known in this world" if bound is None else note
+    world = scene.scenario.world
+    signs = ((world.events, "red: lost in flight"), (world.links.outage_share, "dashed: link out"),
+             (world.altitude, "the lighter, the higher"))  # fmt: skip
+    note = "; ".join(["no lower bound is known in this world" if bound is None else note, *(s for w, s in signs if w)])
     height = figure.get_figheight()
     figure.text(0.5, 0.09 / height, note, ha="center", va="bottom", fontsize=8.0, color=SOFT)
     order = [k for column in range(6 // rows) for k in range(column, 6, 6 // rows)]  # legends fill column by column
@@ -383,7 +386,7 @@ def add_legend(figure: Figure, scene: Scene, rows: int) -> None:
 def draw_recovery(flights: Mapping[str, Episode], path: Path) -> None:
     """Draw one scenario right after the damage, then the moment each method reconnected it (or gave up).
 
-    UAVs keep the color of their subnet after the damage throughout, so one sees who flew where.
+    UAVs keep the color of their subnet after the damage, so one sees where each subnet flew.
 
     Args:
         flights: Recorded episodes of one scenario by name of the method.
@@ -430,7 +433,7 @@ def draw_image(state: SwarmState) -> np.ndarray:
     flight = Episode(
         state.scenario, state.terminated, state.truncated, state.step, Meter(first).result(), 0.0, 0.0, (first, state)
     )
-    scene = make_scene({"": flight}, IMAGE_SIDE_IN)  # the view holds the map, and grows when somebody flies out of it
+    scene = make_scene({"": flight}, IMAGE_SIDE_IN)  # the view holds the map, and grows when a UAV flies out of it
     figure = new_figure(IMAGE_SIDE_IN + 2 * IMAGE_GAP_IN, IMAGE_SIDE_IN + IMAGE_TITLE_IN + IMAGE_GAP_IN, IMAGE_DPI)
     axes = add_panel(figure, IMAGE_GAP_IN, IMAGE_GAP_IN, IMAGE_SIDE_IN, IMAGE_SIDE_IN)
     prepare_panel(axes, scene)

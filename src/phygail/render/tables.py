@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
 
-LEAST_TEXT = 24  # columns for running text; with fewer it would be a tower of words
+LEAST_TEXT = 24  # least columns for running text; with fewer it could not be read
 _GAP = "  "  # between columns of plain text
 _BOX_CELL, _BOX_EDGE = 3, 1  # what lines and padding add per column, and once
 
@@ -33,7 +33,7 @@ class Block:
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table for people; the first column says what a row is about and stands in every block.
+    """A table for people; the first column says what a row is about and is part of every block.
 
     Attributes:
         title: Above it.
@@ -76,7 +76,7 @@ class TextTable:
             return
         blocks = self.blocks(options.max_width, boxed=True)
         if any(_total(block.widths, boxed=True) > options.max_width for block in blocks):
-            yield Text(self.plain(options.max_width), overflow="fold")  # too narrow even for one column: no lines then
+            yield Text(self.plain(options.max_width), overflow="fold")  # too narrow even for one column
             return
         for number, block in enumerate(blocks):
             yield self._boxed(block, self.title if number == 0 else None)
@@ -135,7 +135,7 @@ def _total(widths: Sequence[int], boxed: bool) -> int:
 
 
 def _wanted_width() -> int | None:
-    """What COLUMNS says, if it says something."""
+    """The width in COLUMNS, if it holds one."""
     text = os.environ.get("COLUMNS", "")
     return int(text) if text.isascii() and text.isdigit() and int(text) > 0 else None
 

@@ -1,9 +1,9 @@
 """Lost teammates as graph nodes: which may be alive, where by now, and how sure a subnet is (METHODS 8.4, 8.5).
 
-Inside the intra-subnet scope: the roster was shared before the damage, positions are those of the own subnet. A
-teammate that is not a member is *lost*. A teammate in radio range at t = 0 that does not answer is damaged. A subnet
-expects every other lost teammate to fly toward the center, as it does itself: its expected place is its *ghost*. The
-deeper a ghost has been inside the area that the subnet covers, in units of how far off the expectation may be, the less
+All of it is in the intra-subnet scope: the roster was shared before the damage, and positions are those of the own
+subnet. A teammate that is not a member is *lost*. A teammate in radio range at t = 0 that does not answer is damaged. A
+subnet expects every other lost teammate to fly toward the center, as it does itself: its expected place is its *ghost*.
+The deeper a ghost has been inside the area that the subnet covers, in units of the error of the expectation, the less
 likely the teammate is alive.
 
 Where teammates are lost, or links fail, in flight (docs/worlds.md), a ghost starts where and when its teammate was last
@@ -24,7 +24,7 @@ from phygail.sensing.views import SubnetViews
 
 NEVER = np.float32(-3.0)  # depth of a ghost that was never near the covered area; also the least depth a feature shows
 SURE = np.float32(1e9)  # depth of a lost teammate that did not answer at t = 0, when its place was known exactly
-LARGEST = 30.0  # exponent: beyond it a teammate is damaged
+LARGEST = 30.0  # largest exponent: beyond it a teammate counts as damaged
 DEEPEST = 3.0  # the greatest depth a feature shows
 MOST_MEMBERS = 20  # a larger subnet looks like one of 20, the largest trained with
 CLOCK_M = 200.0  # unit of the clock: meters flown at full speed, for a radio range of 120 m
@@ -44,8 +44,8 @@ class BeliefSpec:
 
     Attributes:
         drift: Speed of ghosts toward the center over v_max.
-        sigma_m: How far off a ghost may be at t = 0. sigma_rate: How much more per meter flown at full speed.
-        depth_half: Depth at which half of the lost are believed damaged. depth_scale: How sharply.
+        sigma_m: Error of a ghost's place at t = 0. sigma_rate: Its growth per meter flown at full speed.
+        depth_half: Depth at which half of the lost are believed damaged. depth_scale: Width of the change around it.
         horizon_m: Ghosts farther from every member are not seen.
         margin_m: Slack of range tests against rounding and of links against the radio range.
     """
@@ -174,7 +174,7 @@ class Beliefs:
         self._next += 1
 
     def _advance(self, views: SubnetViews) -> None:
-        """Ghosts fly toward the center, starting with the second view; if roster or center read otherwise, anew."""
+        """Move ghosts toward the center, from the second view on; start anew if roster or center have changed."""
         if not len(self._group):
             self._group = np.full(len(views.roster), -1, dtype=np.intp)
         center = views.centers[0]
@@ -261,10 +261,10 @@ class Beliefs:
     def _listen(
         self, views: SubnetViews, depths: np.ndarray, subnet: np.ndarray, spot: np.ndarray, distance: np.ndarray
     ) -> None:
-        """Nobody answers: how deep inside the covered area is each ghost?"""
+        """Update the depth of each ghost inside the covered area, from which nobody answers."""
         physics, spec = views.mission.physics, self.spec
         if views.step == 0:
-            row, damaged = views.damaged_in_range.T  # radio tells them, however noisy the positions are
+            row, damaged = views.damaged_in_range.T  # the radio recognizes them, however noisy the positions are
             depths[views.subnet[row], damaged] = SURE
             return
         sigma = spec.sigma_m * physics.unit + spec.sigma_rate * physics.speed_mps * physics.step_s * views.step
@@ -272,7 +272,7 @@ class Beliefs:
         depths[subnet, spot] = np.maximum(depths[subnet, spot], depth)
 
     def _weights(self, views: SubnetViews, depths: np.ndarray) -> np.ndarray:
-        """(count, N) how likely each lost teammate is alive, relative to one never looked for; 0 for members."""
+        """(count, N) how likely each lost teammate is alive, relative to one never expected near; 0 for members."""
         exponent = np.minimum((depths - self.spec.depth_half) / self.spec.depth_scale, LARGEST)
         weights = np.where(depths < SURE, 1.0 / (1.0 + np.exp(exponent)), 0.0)
         weights[views.subnet, views.members] = 0.0
@@ -317,14 +317,14 @@ class Beliefs:
 
 
 def _toward(points: np.ndarray, goal: np.ndarray, way_m: float) -> np.ndarray:
-    """(k, 2) the points after flying that far toward the goal, or at it."""
+    """(k, 2) the points after a flight of that length toward the goal, at most to the goal."""
     offset = goal - points
     away = np.hypot(offset[:, 0], offset[:, 1])
     return points + offset * np.minimum(way_m / np.maximum(away, 1e-9), 1.0)[:, None]
 
 
 def _agreed(views: SubnetViews) -> bool:
-    """Whether all subnets have the same idea of the center, and so of every ghost."""
+    """Whether all subnets know the same center, and so the same ghosts."""
     return views.count == 1 or not (views.centers != views.centers[0]).any()
 
 
@@ -333,7 +333,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 
 class DelayedBeliefs(Beliefs):
-    """What every UAV of one episode believes for itself; news from its subnet reaches it delayed.
+    """What every UAV of one episode believes for itself; news from its subnet reaches it with a delay.
 
     Args:
         spec: How a UAV thinks about lost teammates. delay_steps: Steps that news takes.
@@ -345,7 +345,7 @@ class DelayedBeliefs(Beliefs):
         self._told: deque[np.ndarray] = deque(maxlen=delay_steps)
 
     def listen_to_others(self, views: SubnetViews) -> None:
-        """Before the estimates of a step: the deepest belief that any member of the subnet had so many steps ago."""
+        """Before the estimates of a step, take over the deepest belief that any member had `delay_steps` ago."""
         if not len(self._known):
             self._known = np.full((len(views.members), len(views.roster)), NEVER)
         if self._told:
@@ -354,7 +354,7 @@ class DelayedBeliefs(Beliefs):
             np.maximum(self._known, heard[views.subnet], out=self._known)
 
     def tell_others(self) -> None:
-        """After the estimates of a step."""
+        """After the estimates of a step, keep the beliefs for the others."""
         self._told.append(self._known.copy())
 
     def _recall(self, views: SubnetViews) -> np.ndarray:

@@ -4,7 +4,7 @@ Decisions, where METHODS leaves room:
 - Radio is physical: links, subnets and which damaged UAVs are in range stay true. Positions are measured, so lengths,
   offsets and the choice of the nearest follow the noisy ones. Dynamics and success use the truth.
 - One draw per UAV and step: a UAV localizes itself and tells the others. All roster spots get a fresh draw too: noise
-  on the damaged alone would tell who is damaged. The center gets one draw per subnet, for global methods one.
+  on the damaged alone would tell who is damaged. The center gets one draw per subnet; a global method gets one.
 - A bias is an error of what is *stored*, the same in every step: averaging readings does not remove it. The roster is
   one list that all carry, so each of its entries is off by one vector for everybody. The center is off by a vector of
   its own in every UAV's copy; a subnet uses the copy of its lowest-numbered member (no mean over members, which would
@@ -38,7 +38,7 @@ from phygail.swarm.links import group_means, link_lengths
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.simulator import SwarmState
 
-MOST_ROWS = 20_000  # of estimates that are decided together: they stay in the cache
+MOST_ROWS = 20_000  # of estimates that decide together: so many stay in the cache
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class _Reckoning:
 
     def __init__(self) -> None:
         self._count = 0
-        self._means: list[np.ndarray] = []  # own position, roster, center as every UAV has read it
+        self._means: list[np.ndarray] = []  # own position, roster and center, as each UAV has read them
 
     def read(self, senses: _Senses, state: SwarmState, step_s: float) -> _Senses:
         """Account for the readings of one more step; a subnet takes the mean of its members' centers."""
@@ -101,7 +101,7 @@ class _Reckoning:
 
 
 class _Bias:
-    """What is wrong with the stored roster and center, the same in every step of an episode.
+    """The errors of the stored roster and center, the same in every step of an episode.
 
     Args:
         uavs: N. alive: (n,) int, their roster indices. bias_m: Standard deviation. rng: Of the errors.
@@ -112,7 +112,7 @@ class _Bias:
         self._center = (bias_m * rng.standard_normal((uavs, 2)))[alive]  # each UAV has a copy of its own
 
     def spoil(self, senses: _Senses, subnet: np.ndarray) -> _Senses:
-        """The senses with the places as they are stored; the lowest member of a subnet ((n,) labels) speaks for it."""
+        """The senses with the errors added; a subnet ((n,) labels) uses the copy of its lowest-numbered member."""
         speakers = np.unique(subnet, return_index=True)[1]
         return replace(senses, roster=senses.roster + self._roster, centers=senses.centers + self._center[speakers])
 
@@ -133,7 +133,7 @@ class SensedObserver(Observer):
         self._key = int(rng.integers(2**63))
         self._past: deque[tuple[SwarmState, _Senses]] = deque(maxlen=sensing.delay_steps + 1)
         self._bias: _Bias | None = None
-        if sensing.bias_m:  # two numbers beside the key: no step, which is one number, draws the same
+        if sensing.bias_m:  # the key and two numbers: a step uses one number, so no step draws the same
             draw = np.random.default_rng([self._key, 0, 1])
             self._bias = _Bias(scenario.uavs, scenario.alive, sensing.bias_m, draw)
         self._reckoning = _Reckoning() if reckoned and sensing.sigma_m else None  # exact readings need no mean
@@ -223,7 +223,7 @@ class Estimates(SubnetViews):
 
     Attributes:
         source: What is sensed.
-        by_now: (n, 2) m, where the others of each UAV think it is.
+        by_now: (n, 2) m, where the other members think each UAV is.
         owners: (count,) int, rows of `source`. shown: (R,) int, row of `source` that each row shows.
         own: (count,) int, the row of each estimate that shows its owner.
         Others as in `SubnetViews`, one subnet per estimate.

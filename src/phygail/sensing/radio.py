@@ -6,7 +6,8 @@ collisions and repeats are left out. What is needed beyond one's neighbors trave
 
 - *Passed on*: every member broadcasts every other member's record once. Bytes grow with the subnet, rounds with the
   number of hops across it.
-- *Summed*: sums (or maxima) go up the subnet's tree and come down again. Bytes stay, rounds are twice its depth.
+- *Summed*: sums (or maxima) go up the subnet's tree and come down again. Bytes stay the same, and rounds are twice the
+  depth of the tree.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Talk:
         rounds: Broadcasts to neighbors. hello_bytes: Bytes of each.
         record_bytes: Bytes about every member of the subnet that everybody passes on once.
         summed_bytes: Bytes that are summed over the subnet, whatever its size.
-        roster_bits: Bits about every UAV of the roster that are united over the subnet as sums are.
+        roster_bits: Bits about every UAV of the roster; the subnet unites them as it forms sums.
     """
 
     rounds: int = 0
@@ -44,7 +45,7 @@ class Talk:
     roster_bits: int = 0
 
     def bytes_per_step(self, members: float, roster: int) -> float:
-        """Bytes that a member of a subnet of so many broadcasts in a step, in a swarm of `roster` UAVs at first."""
+        """Bytes that one of `members` UAVs of a subnet broadcasts in a step; the swarm began with `roster` UAVs."""
         united = self.summed_bytes + math.ceil(self.roster_bits * roster / 8)
         return self.rounds * self.hello_bytes + self.record_bytes * members + 2 * united
 
@@ -65,7 +66,7 @@ FLOOD = Talk(record_bytes=RECORD_BYTES)  # where everybody of the subnet is
 
 
 def network_talk(layers: int, features: int, width: int) -> Talk:
-    """Of a graph network: its first round sends the features of a node, every later one its hidden state."""
+    """What a graph network broadcasts: in the first round the features of a node, later its hidden state."""
     return Talk(layers, NUMBER_BYTES * (features + (layers - 1) * width) / layers)
 
 

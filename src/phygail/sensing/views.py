@@ -40,9 +40,11 @@ class Mission:
         physics: Radio and vehicle.
         budget_steps: T_max.
         losses: Whether UAVs may be lost, or links fail, in flight.
-        silence: Whether nobody is there where nobody answers within the radio range.
+        silence: Whether a place within radio range from which nobody answers is known to be empty.
         map: The obstacles and the ways around them; None without any.
-        coast_m: The way that a vehicle at full speed needs to stop: by so much links are kept shorter.
+        coast_m: The distance in which a vehicle at full speed stops; links are kept shorter by so much.
+        lead_steps: Steps that may be lost on the way to the center: the aggregation phase begins so much earlier.
+        arrive: Whether it must lead to the center itself, and not only within half of the radio range of it.
     """
 
     center: np.ndarray
@@ -53,6 +55,8 @@ class Mission:
     silence: bool = True
     map: Map | None = None
     coast_m: float = 0.0
+    lead_steps: int = 0
+    arrive: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +92,7 @@ class News:
 
     Attributes:
         positions: (n, 2) m. velocities: (n, 2) m/s.
-        delay_steps: Steps that news takes. Before so many steps have been flown, it is of t = 0.
+        delay_steps: Steps that news takes. In the first steps of a flight the news is that of t = 0.
     """
 
     positions: np.ndarray
@@ -123,11 +127,17 @@ class _Members:
     age_s: float = 0.0
     _rows: np.ndarray = field(metadata=_ROW)  # of the alive
     _damaged_near: Callable[[np.ndarray], np.ndarray]
+    _wrecks: np.ndarray | None = None  # (N, 2) m, where the damaged lie; None: at their spots of the roster
 
     @cached_property
     def damaged_in_range(self) -> np.ndarray:
         """(k, 2) int (row, roster index) of damaged UAVs within radio range: recognizable as damaged."""
         return self._damaged_near(self._rows)
+
+    @cached_property
+    def damaged_spots(self) -> np.ndarray:
+        """(k, 2) m, where those of `damaged_in_range` lie."""
+        return (self.roster if self._wrecks is None else self._wrecks)[self.damaged_in_range[:, 1]]
 
     def _fields(self) -> dict[str, Any]:
         """The fields that views of one subnet and of all share."""
@@ -149,7 +159,7 @@ class SubnetView(_Members):
         members: (m,) int, roster indices of the members.
         positions: (m, 2) m. velocities: (m, 2) m/s, executed in the step before.
         pairs: (e, 2) int, links as rows of `positions`, i < j. lengths: (e,) m.
-        news: The members as the others know them; None where all members are known as in `positions`.
+        news: The members as the others know them; None where `positions` is what the others know.
         age_s: Age of what the members know about each other.
     """
 
@@ -332,7 +342,7 @@ class Observer:
 def _sealed(array: np.ndarray) -> np.ndarray:
     """A copy in immutable memory: unlike a read-only array it cannot be made writable again.
 
-    A method from outside that writes into its view could otherwise move the swarm, for the methods after it too.
+    Without this, a plugin that writes into its view could move the swarm, also for the methods that fly after it.
     """
     return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(array.shape)
 

@@ -1,11 +1,11 @@
-"""What methods see in a world beyond the paper's: who is left, what was known when the swarm was last whole.
+"""What methods see in a world beyond the paper's: the UAVs that are left, and what was known when the swarm was whole.
 
 A swarm that was one network again shares a new roster and a new clock: what everybody knew at that instant is the new
 "before the damage". So what follows is observed like a new case, with the rest of the budget.
 
 What is known may be wrong. Every UAV carries a copy of center and roster with errors of its own, and the member with
-the lowest number speaks for its subnet. Who is missing in a copy is expected where the subnet means to meet: nothing
-better is known. Members know their own places. A roster shared in flight is exact.
+the lowest number speaks for its subnet. A teammate that a copy lacks is expected at the point where the subnet means
+to meet: nothing better is known. Members know their own places. A roster shared in flight is exact.
 
 A teammate that was a member a moment ago is expected where it was last seen, not at its roster spot: its ghost starts
 there and then. Each subnet has seen others last, so each has ghosts of its own; on a merge the newer sighting wins, of
@@ -28,12 +28,11 @@ from phygail.sensing.beliefs import NEVER, SURE, Beliefs, BeliefSpec
 from phygail.sensing.views import GlobalView, LocalView, Observer, Scope, SubnetViews, View, _sealed
 from phygail.swarm.flight import Flight
 from phygail.swarm.links import find_links, group_means
-from phygail.swarm.obstacles import map_of
-from phygail.swarm.scenario import Scenario
+from phygail.swarm.obstacles import MAP_MARGIN, map_of
+from phygail.swarm.scenario import Scenario, lead_steps
 from phygail.swarm.simulator import SwarmState
 from phygail.swarm.world import Vehicle, draw, draw_normal
 
-MAP_MARGIN = 0.3  # of the contact distance: how far from an obstacle a way stays
 MOST_COAST = 0.25  # of the radio range: links are not kept shorter by more
 
 
@@ -49,6 +48,7 @@ class WorldObserver(Observer):
         rest = scenario.budget_steps - flight.base
         super().__init__(replace(scenario, layout=flight.roster, damaged=gone, budget_steps=rest))
         self._places, self._first = flight.places, flight.base == 0
+        self._wrecks = flight.roster  # (N, 2) m, where the lost lie
         self._copies = Copies(scenario, exact_roster=not self._first)
         self.mission = replace(self.mission, **mission_facts(scenario))
 
@@ -58,16 +58,20 @@ class WorldObserver(Observer):
         if len(flight.members) != len(self._members):
             self._count_again(flight)
         view = super().observe(replace(state, step=state.step - flight.base), scope)
+        if isinstance(view, SubnetViews):
+            view = replace(view, _wrecks=self._wrecks)
         if self._scenario.world.knowledge.exact or isinstance(view, GlobalView):
             return view
         return self._as_known(view, state)
 
     def _count_again(self, flight: Flight) -> None:
-        """Somebody was lost: rows and wrecks are others now, the roster stays what it was."""
+        """Number rows and damaged UAVs anew after a loss; the roster stays the same."""
         gone = np.setdiff1d(np.arange(len(flight.places)), flight.members)
         self._scenario = replace(self._scenario, damaged=gone)
         self._members = _sealed(flight.members)
         self._places = flight.places
+        self._wrecks = self._roster.copy()
+        self._wrecks[gone] = flight.places[gone]
         self._tree = cKDTree(flight.places[gone]) if len(gone) else None
 
     def _damaged_offsets(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -130,7 +134,8 @@ class Copies:
     """The copies of the roster that the UAVs carry.
 
     Args:
-        scenario: Whose world says how wrong they are. exact_roster: They were shared in flight, and are right.
+        scenario: Its world says how wrong the copies are.
+        exact_roster: Whether they were shared in flight, and so are right.
     """
 
     def __init__(self, scenario: Scenario, *, exact_roster: bool = False) -> None:
@@ -168,7 +173,7 @@ class Copies:
 
 
 def mission_facts(scenario: Scenario) -> dict[str, Any]:
-    """What a mission says of its world beyond the paper's: fields of `Mission`."""
+    """The fields of `Mission` that tell about a world beyond the paper's."""
     world, physics = scenario.world, scenario.physics
     chart = map_of(world.obstacles, MAP_MARGIN * physics.contact_m) if world.obstacles and world.knowledge.map else None
     return {
@@ -176,13 +181,50 @@ def mission_facts(scenario: Scenario) -> dict[str, Any]:
         "silence": world.links.certain,
         "map": chart,
         "coast_m": min(coast_m(world.vehicle, physics.speed_mps), MOST_COAST * physics.range_m),
+        "lead_steps": lead_steps(world, physics),
+        "arrive": world.altitude is not None or world.vehicle.inertia or not world.knowledge.exact,
     }
 
 
 def coast_m(vehicle: Vehicle, speed_mps: float) -> float:
-    """The way from full speed to rest, v^2 / (2 a) and v times the lag: what a link must have in hand."""
+    """The distance from full speed to rest, v^2 / (2 a) + v lag; links are kept shorter by so much."""
     brake = speed_mps**2 / (2 * vehicle.accel_mps2) if math.isfinite(vehicle.accel_mps2) else 0.0
     return brake + speed_mps * vehicle.lag_s
+
+
+def unproved(scenario: Scenario) -> str:
+    """Why the argument that nothing fails (docs/worlds.md) does not hold for a case; empty where it holds."""
+    world, physics = scenario.world, scenario.physics
+    known, range_m = world.knowledge, physics.range_m
+    if world.obstacles and not known.map:
+        return "nobody knows the obstacles"
+    if world.obstacles and physics.stride_m > MAP_MARGIN * physics.contact_m:
+        return "a stride is longer than ways keep off obstacles"
+    if coast_m(world.vehicle, physics.speed_mps) > MOST_COAST * range_m:
+        return "stopping takes more than a quarter of the radio range"
+    apart = centers_apart_m(scenario)
+    if apart > range_m - 4 * physics.stride_m:
+        return "subnets mean to meet at places farther apart than the radio range"
+    if world.altitude is not None and not world.level:
+        gaps = np.diff(np.sort(np.array(world.altitude)[scenario.alive]))
+        if gaps.max() > math.sqrt(max(range_m**2 - (4 * physics.stride_m) ** 2, 0.0)):
+            return "heights leave a gap longer than the radio range"
+    return ""
+
+
+def centers_apart_m(scenario: Scenario) -> float:
+    """How far apart two subnets may mean to meet at t = 0, m."""
+    known, alive = scenario.world.knowledge, scenario.alive
+    if known.center == "none":
+        return math.inf
+    if known.center == "shared":
+        angle = 2 * math.pi * draw(scenario.world.seed, "center", 0, alive)
+        places = known.center_error_m * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    else:
+        copies = Copies(scenario)
+        drawn = [copies.roster(speaker, scenario.layout) for speaker in alive.tolist()]
+        places = np.stack([place[sure].mean(axis=0) for place, sure in drawn])
+    return float(np.hypot(*(places[:, None] - places).transpose(2, 0, 1)).max())
 
 
 # --- beliefs where somebody may be lost in flight ---------------------------------------------------------------------
@@ -209,7 +251,7 @@ class RebasedBeliefs(Beliefs):
         self._fresh = np.empty((0, 0), dtype=bool)  # (count, N) lost since the step before
 
     def _advance(self, views: SubnetViews) -> None:
-        """What every subnet knows, put where it expects it by now."""
+        """The ghosts of every subnet, where it expects them by now."""
         if not len(self._group):
             self._group = np.full(len(views.roster), -1, dtype=np.intp)
         parts = [self._merged(views, rows) for rows in views.rows]
@@ -257,23 +299,23 @@ class RebasedBeliefs(Beliefs):
     def _listen(
         self, views: SubnetViews, depths: np.ndarray, subnet: np.ndarray, spot: np.ndarray, distance: np.ndarray
     ) -> None:
-        """Nobody answers: how deep is each ghost, and who has just fallen silent in our midst?"""
+        """Update the depths, and note the teammates that have just fallen silent within the subnet."""
         physics, spec = views.mission.physics, self.spec
         sure = SURE if views.mission.silence else np.float32(spec.depth_half)  # half believed
         if views.step == 0:
-            row, wreck = views.damaged_in_range.T
-            depths[views.subnet[row], wreck] = SURE  # recognized as damaged, not merely silent
+            row, damaged = views.damaged_in_range.T
+            depths[views.subnet[row], damaged] = SURE  # recognized as damaged, not merely silent
             return
         flown = physics.speed_mps * physics.step_s * (views.step - self._since[subnet, spot])
         sigma = spec.sigma_m * physics.unit + spec.sigma_rate * flown
         depth = ((physics.range_m - spec.margin_m * physics.unit - distance) / sigma).astype(np.float32)
-        # Where links fail, silence says little: nobody is ruled out for good.
+        # Where links fail, silence says little: no teammate is ruled out for good.
         depths[subnet, spot] = np.maximum(depths[subnet, spot], np.minimum(depth, sure))
         for label in np.flatnonzero(self._fresh.any(axis=1)):
             self._missing(views, depths, int(label), sure)
 
     def _missing(self, views: SubnetViews, depths: np.ndarray, label: int, sure: np.float32) -> None:
-        """Who was a member a step ago and is silent now, in the area that the others cover, is gone."""
+        """Rule out members of a step ago that are silent now in the area that the others cover."""
         physics = views.mission.physics
         lost = np.flatnonzero(self._fresh[label])
         far, _ = cKDTree(views.positions[views.rows[label]]).query(self._last[label, lost])

@@ -1,7 +1,7 @@
 """Many worlds at once, for training: the arithmetic of `swarm.simulator` on padded arrays.
 
-Arrays of pairs have the worlds on their last axis: every operation then runs along contiguous memory, also the minima
-that label the subnets.
+Arrays of pairs have the worlds on their last axis, so that every operation runs along contiguous memory, including the
+minima that label the subnets.
 
 Only the alive have rows, so the cost follows their number and not the size of the swarm.
 """
@@ -25,14 +25,14 @@ MOST_CONNECTED_DRAWS = 1000  # draws in a row with a connected swarm before a so
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """What stays the same while B worlds fly; worlds on the last axis. n is the largest number of alive, or more.
+    """What stays the same while B worlds fly; worlds on the last axis. n is at least the largest number of alive.
 
     Attributes:
         mask: (n, B) bool, True for the rows of alive UAVs; the others are padding.
         pairs: (n, n, B) bool, pairs of different alive UAVs.
         center: (2, B) m. width_m: (B,) m.
         speed_mps: (B,) v_max. step_s: (B,). budget_steps: (B,) int.
-        reach_m: (B,) m, radio range with its tolerance. contact_m: (B,) m, contact distance.
+        link_m: (B,) m, radio range with its tolerance. contact_m: (B,) m, contact distance.
         near_m, kept_m: (B,) m, neighbor radius of the safety filter and the distance that it keeps.
     """
 
@@ -43,7 +43,7 @@ class Cases:
     speed_mps: np.ndarray
     step_s: np.ndarray
     budget_steps: np.ndarray
-    reach_m: np.ndarray
+    link_m: np.ndarray
     contact_m: np.ndarray
     near_m: np.ndarray
     kept_m: np.ndarray
@@ -65,7 +65,7 @@ def stack_cases(scenarios: Sequence[Scenario], least_rows: int = 0) -> Cases:
         speed_mps=np.array([p.speed_mps for p in physics]),
         step_s=np.array([p.step_s for p in physics]),
         budget_steps=np.array([s.budget_steps for s in scenarios]),
-        reach_m=np.array([p.range_m + LINK_TOLERANCE_M for p in physics]),
+        link_m=np.array([p.range_m + LINK_TOLERANCE_M for p in physics]),
         contact_m=np.array([p.contact_m for p in physics]),
         near_m=np.array([neighbor_radius_m(p) for p in physics]),
         kept_m=np.array([kept_m(p) for p in physics]),
@@ -96,7 +96,7 @@ def find_batch_links(positions: np.ndarray, cases: Cases) -> BatchLinks:
     squared *= squared
     across *= across
     squared += across
-    linked = squared <= cases.reach_m**2
+    linked = squared <= cases.link_m**2
     linked &= cases.pairs
     lowest = lowest_rows(linked)
     first = (lowest == np.arange(len(x))[:, None]) & cases.mask  # the lowest row of a subnet stands for it
@@ -113,7 +113,7 @@ def lowest_rows(linked: np.ndarray) -> np.ndarray:
     """
     n, _, worlds = linked.shape
     small = np.uint8 if n <= 256 else np.uint32
-    # 0 for neighbors; for the rest all ones (0 - 1 wraps), which win every "or" and lose every minimum.
+    # 0 for neighbors; all ones (0 - 1 wraps) for the rest, which win every "or" and lose every minimum.
     blocked = np.subtract(linked, 1, dtype=small)
     own = np.arange(n)
     blocked[own, own] = 0
@@ -196,7 +196,7 @@ class BatchState:
 
     @property
     def truncated(self) -> np.ndarray:
-        """(B,) bool, the budget is used up and the network still split."""
+        """(B,) bool, the budget is used up and the network is still split."""
         return (self.steps >= self.cases.budget_steps) & ~self.terminated
 
     def world(self, b: int) -> SwarmState:
@@ -230,7 +230,7 @@ def initial_batch(scenarios: Sequence[Scenario], least_rows: int = 0) -> BatchSt
 def step_batch(
     state: BatchState, velocities: np.ndarray, *, safety: bool = False, moving: np.ndarray | None = None
 ) -> BatchState:
-    """All worlds one step later; equal to `dynamics.step` in each, bit for bit.
+    """All worlds one step later; equal to `simulator.step` in each, bit for bit.
 
     Args:
         state: Now.
@@ -269,8 +269,8 @@ def _filter(state: BatchState, velocities: np.ndarray) -> np.ndarray:
 def replace_worlds(state: BatchState, where: np.ndarray, fresh: BatchState, least_rows: int = 0) -> BatchState:
     """The batch with its worlds `where` ((k,) int) replaced by the k worlds of `fresh`.
 
-    The number of rows follows the largest world that is left. As long as it stays, constants and links of the worlds
-    that fly on are kept rather than computed again.
+    The number of rows follows the largest world that is left. While that number stays the same, constants and links of
+    the worlds that fly on are kept and not computed again.
     """
     scenarios = list(state.scenarios)
     for b, scenario in zip(where, fresh.scenarios, strict=True):
@@ -311,7 +311,7 @@ def _spliced(old: _Stacked, where: np.ndarray, new: _Stacked) -> _Stacked:
 
 @dataclass(frozen=True, eq=False)
 class BatchStep:
-    """What one step of a `BatchWorld` did.
+    """The result of one step of a `BatchWorld`.
 
     Attributes:
         flown: Right after the step, before any reset: final positions, steps and scenarios of the episodes that ended.
@@ -349,7 +349,7 @@ class BatchWorld:
             source: Gives the next scenario: a function, or anything to iterate over.
             worlds: B.
             safety: Filter every command (METHODS 8.3).
-            least_rows: Rows per world at least; as many as the largest swarm ever has keep all shapes constant.
+            least_rows: Rows per world at least; the size of the largest swarm keeps all shapes constant.
             state: Go on from here instead.
         """
         self._draw = source if callable(source) else iter(source).__next__

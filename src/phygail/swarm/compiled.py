@@ -2,9 +2,10 @@
 
 A compiled flight is made of these and a loop of its own. Every number that a rule may change is an argument, so an
 edited constant never meets a kernel that was compiled with the old one. Numba caches a kernel beside its file
-(`__pycache__`) and compiles it anew when *that* file changes; a kernel that calls kernels of this file from another one
-is made by `kernel`, which has it compiled anew when this file changes too. `fastmath` is always said: where it is not,
-a kernel takes it over from the process that compiled it first, and the last bits of a flight depend on the cache.
+(`__pycache__`) and compiles it anew when *that* file changes. A kernel of another file that calls kernels of this one
+is made by `kernel`, so that it is compiled anew when this file changes, too. Every kernel says its `fastmath`: a kernel
+that does not would take it from the process that compiled it first, and the last bits of a flight would depend on the
+cache.
 """
 
 from __future__ import annotations
@@ -27,16 +28,17 @@ FAR_M2 = 1e18
 SOURCE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()  # of this file
 
 
-def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`numba.njit(cache=True, **options)` for a function of another file that calls kernels of this one.
+def kernel(*files: Path, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """`numba.njit(cache=True, **options)` for a function of another file that calls kernels of this one and of `files`.
 
-    What Numba asks before it takes a kernel from its cache: the stamp of the kernel's file, and the values that the
-    function closes over. So the function is given one such value, the digest of this file.
+    Before Numba takes a kernel from its cache, it compares the stamp of the kernel's file and the values that the
+    function closes over. The function gets one such value: the digest of these files.
     """
+    source = SOURCE + "".join(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)
 
     def compiled(function: FunctionType) -> Any:
         code = function.__code__.replace(co_freevars=("compiled_source",))
-        stamped = FunctionType(code, function.__globals__, function.__name__, closure=(CellType(SOURCE),))
+        stamped = FunctionType(code, function.__globals__, function.__name__, closure=(CellType(source),))
         stamped.__qualname__, stamped.__module__ = function.__qualname__, function.__module__
         stamped.__doc__ = function.__doc__
         return numba.njit(cache=True, **options)(stamped)
@@ -46,7 +48,7 @@ def kernel(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A scenario as compiled loops want it.
+    """A scenario as compiled loops read it.
 
     Attributes:
         spots: (n, 2) m, of the alive. roster: (N, 2) m. alive: (n,) int, roster indices. center: (2,) m.
@@ -164,6 +166,51 @@ def tree_gaps(x, flying, range_m):
 
 
 @numba.njit(cache=True, fastmath=False)
+def label_links(linked, flying, label):
+    """Number of subnets of the rows `flying` joined by `linked` ((N, N) bool); label ((N,) int) as `label_subnets`."""
+    count, edge = 0, np.empty(len(linked), dtype=np.int64)
+    label[:] = -1
+    for first in flying:
+        if label[first] >= 0:
+            continue
+        count, size, edge[0], label[first] = count + 1, 1, first, first
+        while size:
+            size -= 1
+            i = edge[size]
+            for j in flying:
+                if label[j] < 0 and linked[i, j]:
+                    label[j], edge[size] = first, j
+                    size += 1
+    return count
+
+
+@numba.njit(cache=True, fastmath=False)
+def link_tree(x, members, linked, weight):
+    """`spanning_tree` of the links between `members` only, shortest by `weight` ((N, N) m); lengths are those of x."""
+    m = len(members)
+    near, via = np.full(m, FAR_M2), np.zeros(m, dtype=np.int64)
+    done = np.zeros(m, dtype=np.bool_)
+    left, right, length = np.empty(m - 1, dtype=np.int64), np.empty(m - 1, dtype=np.int64), np.empty(m - 1)
+    current = 0
+    done[0] = True
+    for e in range(m - 1):
+        pick = -1
+        for a in range(m):
+            if done[a]:
+                continue
+            i, j = members[a], members[current]
+            if linked[i, j] and weight[i, j] < near[a]:
+                near[a], via[a] = weight[i, j], current
+            if pick < 0 or near[a] < near[pick]:
+                pick = a
+        done[pick] = True
+        i, j = members[pick], members[via[pick]]
+        left[e], right[e], length[e] = i, j, math.hypot(x[i, 0] - x[j, 0], x[i, 1] - x[j, 1])
+        current = pick
+    return left, right, length
+
+
+@numba.njit(cache=True, fastmath=False)
 def keep_links(x, members, move, pull_weight, range_m, margin, stride, rules):
     """`methods.steering.keep_links` for one subnet: changes `move` so that no edge of its tree outgrows its limit.
 
@@ -173,7 +220,12 @@ def keep_links(x, members, move, pull_weight, range_m, margin, stride, rules):
     if len(members) == 1:
         return
     left, right, length = spanning_tree(x, members)
-    limit = range_m - margin
+    keep_tree(x, members, left, right, length, move, pull_weight, range_m - margin, stride, rules, range_m)
+
+
+@numba.njit(cache=True, fastmath=False)
+def keep_tree(x, members, left, right, length, move, pull_weight, limit, stride, rules, range_m):
+    """`keep_links` for a tree in the order of Prim: edges `left`-`right` of a length (m), each up to `limit` m."""
     group, strained = np.arange(len(x)), np.zeros(len(x), dtype=np.bool_)
     for e in range(len(left)):  # Prim's order: the right end is in the tree already
         if length[e] > limit - 2.0 * stride:

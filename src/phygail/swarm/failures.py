@@ -18,16 +18,17 @@ CELL_SHARE = 1 / 24  # side of a cell over radio range: 5 m at 120 m
 MOST_CELLS = 4_096  # along a side of the map: 20 km at 120 m
 _ROUNDING = 1e-9  # of the sensing radius: a cell exactly on the rim is watched
 
-Kind = Literal["single", "region"]  # the other failures: spread over the swarm, or the nearest to the critical one
+Kind = Literal["single", "region"]  # the other failures: spread over the swarm, or next to the critical UAV
 KINDS: tuple[Kind, ...] = ("single", "region")
-REDRAWS = 2_000  # layouts before a setting counts as one without a critical UAV
+REDRAWS = 2_000  # layouts drawn before a setting counts as one without critical UAVs
 
 
 class Watch:
     """A grid over the map that counts how many UAVs watch each cell.
 
-    Cells are laid out from the middle of the map, so that turning the scene about it turns the grid onto itself. The
-    map is the square of side W about the center; where that is not its center, about the middle of the layout.
+    Cells are laid out from the middle of the map, so that turning the scene about the middle turns the grid onto
+    itself. The map is the square of side W about the center, or about the middle of the layout if the center is not
+    the center of the map.
 
     Attributes:
         cell_m: Side of a cell.
@@ -57,7 +58,7 @@ class Watch:
 
     @property
     def area_m2(self) -> float:
-        """What is watched."""
+        """The area that is watched."""
         return float(np.count_nonzero(self.counts)) * self.cell_m**2
 
     def lost_m2(self, leave: np.ndarray, enter: np.ndarray) -> float:
@@ -72,13 +73,13 @@ class Watch:
 
     def _disc(self, point: np.ndarray) -> tuple[tuple[slice, slice], np.ndarray]:
         """The cells around a point: their window, and (a, b) bool which of them it watches."""
-        reach = self.radius_m * (1 + _ROUNDING)
+        radius_m = self.radius_m * (1 + _ROUNDING)
         spans = [
-            slice(*np.searchsorted(line, (at - reach, at + reach)))
+            slice(*np.searchsorted(line, (at - radius_m, at + radius_m)))
             for line, at in zip(self._lines.T, point, strict=True)
         ]
         dx, dy = (line[span] - at for line, span, at in zip(self._lines.T, spans, point, strict=True))
-        return (spans[0], spans[1]), np.add.outer(dx**2, dy**2) <= reach**2
+        return (spans[0], spans[1]), np.add.outer(dx**2, dy**2) <= radius_m**2
 
 
 def fits(width_m: float, range_m: float) -> bool:
@@ -106,8 +107,8 @@ def draw_failures(
 ) -> Scenario:
     """A fresh layout that loses a critical UAV, chosen uniformly among those it has, and `failures` - 1 others.
 
-    Layouts are redrawn until one has a critical UAV and its failures split the alive: these are layouts with a weak
-    spot, not the average ones.
+    Layouts are redrawn until one has a critical UAV and its failures split the alive. So these layouts have a weak
+    spot; they are not average ones.
 
     Args:
         uavs: Swarm size N.
@@ -142,7 +143,7 @@ def draw_failures(
 
 
 def _others(layout: np.ndarray, first: int, count: int, kind: Kind, rng: np.random.Generator) -> list[int]:
-    """Who fails beside UAV `first`."""
+    """The UAVs that fail beside UAV `first`."""
     if kind == "region":
         nearest = np.argsort(np.hypot(*(layout - layout[first]).T), kind="stable")
         return [int(uav) for uav in nearest if uav != first][:count]

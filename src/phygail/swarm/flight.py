@@ -5,19 +5,20 @@ events of the step strike, the radio is heard.
 
 A vehicle that follows velocities at once is kept in its cell by half-planes (`swarm.safety`); obstacles add theirs.
 
-With an acceleration limit or a lag the velocity v turns into v' = v + dv, |dv| <= a dt, and stopping takes a way. The
-stopping segment S(v) of a UAV is the straight way that it flies from now on if it is told to stop. Two UAVs are *safe*
-while their stopping segments are at least D apart. Let n be the unit vector between the nearest points of the two
-segments, delta >= D their distance and m the middle. Each takes as its half-plane all points x with n.(x - m) <= -D/2
-on its own side. Told to stop, a UAV stays in its half-plane: its segment lies on its side of the nearest point, delta/2
-from m. So v' = stop is always allowed, for all neighbors and obstacles at once. Any other v' is allowed only if the way
-of the step and the stopping segment after it lie in the half-plane too. Then the segments after the step are again at
-least min(D, delta) apart, along n: by induction no two UAVs ever come closer than min(D, their distance at the start),
-between steps neither. (Obstacles: the half-plane beyond the nearest point of a convex obstacle, without halving.)
+With an acceleration limit or a lag the velocity v turns into v' = v + dv, |dv| <= a dt, and stopping takes a distance.
+The stopping segment S(v) of a UAV is the straight line that it flies from now on if it is told to stop. Two UAVs are
+*safe* while their stopping segments are at least D apart. Let n be the unit vector between the nearest points of the
+two segments, delta >= D their distance and m the middle. Each takes as its half-plane all points x with n.(x - m) <=
+-D/2 on its own side. Told to stop, a UAV stays in its half-plane: its segment lies on its side of the nearest point,
+delta/2 from m. So v' = stop is always allowed, for all neighbors and obstacles at once. Any other v' is allowed only if
+the path of the step and the stopping segment after it lie in the half-plane too. Then the segments after the step are
+again at least min(D, delta) apart, along n: by induction no two UAVs ever come closer than min(D, their distance at the
+start), not even between steps. (Obstacles: the half-plane beyond the nearest point of a convex obstacle, without
+halving.)
 
-The velocity nearest to the wanted one is not sought: the wanted one is first projected onto half-planes that a braking
-UAV can keep, v.n <= sqrt(2 a s + (a tau)^2) - a tau, so that it slides along others; the vehicle follows as far as
-it can; then the largest share of the change beyond stopping that keeps the promise above is flown.
+The filter does not seek the velocity nearest to the wanted one. The wanted velocity is first projected onto half-planes
+that a braking UAV can keep, v.n <= sqrt(2 a s + (a tau)^2) - a tau, so that it slides along others. The vehicle follows
+as far as it can. Then it flies the largest share of the change beyond stopping that keeps the promise above.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class Flight:
         died: (N,) int, step at which a UAV was lost; 0 for the damaged, -1 for the alive.
         links: The network.
         heights: (N,) m, or None in one layer.
-        held: In how many steps, this one included, the network has been one without a break.
-        base: Step at which the swarm was last seen whole: what was known then is roster and clock of what follows.
+        held: Steps, this one included, during which the network has been one without a break.
+        base: Step at which the swarm was last seen whole. Roster and clock of what follows are those of that step.
         roster: (N, 2) m, where everybody was then.
         radio: What the radio remembers; None for links that have no memory.
         spared: Whether an event would have left fewer than two.
@@ -80,7 +81,7 @@ class Flight:
         return self.links.connected
 
     def done(self, scenario: Scenario, step: int) -> bool:
-        """Whether the network has been one for long enough, nothing is to come, and nobody alone could split it."""
+        """Whether the network has been one for long enough, no event is to come, and no single loss could split it."""
         world = scenario.world
         if self.held < world.hold_steps or step < world.last_event:
             return False
@@ -122,7 +123,9 @@ def advance(scenario: Scenario, flight: Flight, positions: np.ndarray, step: int
     died[lost] = step
     heights = _climbed(flight.heights, members, scenario.physics) if world.level else flight.heights
     links, memory = hear(scenario, positions[stay], members, heights, step, flight.radio)
-    base, roster = (step, places) if flight.whole else (flight.base, flight.roster)
+    # Where links fail a split is no news: who is silent for a moment is still there, and the clock runs on.
+    anew = flight.whole and (world.links.certain or len(lost) > 0)
+    base, roster = (step, places) if anew else (flight.base, flight.roster)
     held = flight.held + 1 if links.connected else 0
     return Flight(members, places, died, links, heights, held, base, roster, memory, flight.spared or spared), stay
 
@@ -180,9 +183,9 @@ def with_links(flight: Flight, links: Links) -> Flight:
 
 # --- vehicles --------------------------------------------------------------------------------------------------------
 
-SHARES = np.linspace(1.0, 0.0, 17)  # of the way from stopping to the wanted change that are tried
-IN_HAND = 1e-4  # of the contact distance: distance to obstacles that nobody uses up
-LOOSE = 0.05  # of the contact distance, by which braking UAVs keep farther apart than they must
+SHARES = np.linspace(1.0, 0.0, 17)  # of the change from stopping to the wanted velocity, tried in this order
+IN_HAND = 1e-4  # of the contact distance: distance to obstacles that UAVs always keep
+LOOSE = 0.05  # of the contact distance: braking UAVs keep farther apart by this than they must
 
 
 def follow(
@@ -210,7 +213,7 @@ def follow(
 
 
 def respond(vehicle: Vehicle, before: np.ndarray, wanted: np.ndarray, step_s: float) -> np.ndarray:
-    """(n, 2) m/s, what becomes of velocities `before` under the commands `wanted` within one step."""
+    """(n, 2) m/s, the velocities one step after `before` under the commands `wanted`."""
     change = (wanted - before) * _share(vehicle, step_s)
     size = np.hypot(change[..., 0], change[..., 1])[..., None]
     most = vehicle.accel_mps2 * step_s
@@ -218,7 +221,7 @@ def respond(vehicle: Vehicle, before: np.ndarray, wanted: np.ndarray, step_s: fl
 
 
 def _share(vehicle: Vehicle, step_s: float) -> float:
-    """Of the difference to the command that a lag lets through within one step."""
+    """The share of the difference to the command that a lag lets through within one step."""
     return 1.0 if vehicle.lag_s == 0 else 1.0 - math.exp(-step_s / vehicle.lag_s)
 
 
@@ -231,10 +234,10 @@ class Stopping:
         self._most = vehicle.accel_mps2 * physics.step_s  # by which the speed falls within one step
 
     def way_m(self, speed: np.ndarray) -> np.ndarray:
-        """m, flown from a speed (m/s) on until it stands, from the next step on: an upper bound of the sum over steps.
+        """m, flown from the next step until a UAV with this speed (m/s) stands: an upper bound of the sum over steps.
 
-        While the limit binds the speed falls by a dt per step; below a dt / share it falls by that share. The way is
-        dt times the sum of the speeds after each step, (u^2 - w^2) / (2 a dt) rounded up, and w (1 - share) / share.
+        While the limit binds, the speed falls by a dt per step; below a dt / share it falls by that share. The distance
+        is dt times the sum of the speeds after each step, (u^2 - w^2) / (2 a dt) rounded up, and w (1 - share) / share.
         """
         low = np.minimum(speed, self._most / self._share)
         tail = low * (1.0 - self._share) / self._share
@@ -251,7 +254,7 @@ class Stopping:
         return respond(self.vehicle, before, np.zeros_like(before), self.step_s)
 
     def ends(self, positions: np.ndarray, velocities: np.ndarray) -> np.ndarray:
-        """(n, 2) m, where each would stand."""
+        """(n, 2) m, where each UAV would come to rest."""
         speed = np.hypot(velocities[..., 0], velocities[..., 1])
         return positions + velocities * (self.way_m(speed) / np.maximum(speed, 1e-12))[..., None]
 
@@ -268,10 +271,10 @@ def _within_airspeed(velocities: np.ndarray, wind: np.ndarray, physics: Physics)
     return velocities * np.where(a > 0, np.minimum(1.0, share * (1.0 - 1e-12)), 1.0)[:, None]
 
 
-def _fence(shapes: Shapes, positions: np.ndarray, reach_m: float, kept: float) -> tuple[HalfPlanes, np.ndarray]:
-    """Half-planes (limits in m) of the obstacles within reach of each UAV."""
+def _fence(shapes: Shapes, positions: np.ndarray, within_m: float, kept: float) -> tuple[HalfPlanes, np.ndarray]:
+    """Half-planes (limits in m) of the obstacles that each UAV can get to."""
     distance, away = shapes.nearest(positions)
-    row, which = np.nonzero(distance < reach_m)
+    row, which = np.nonzero(distance < within_m)
     room = np.maximum(0.0, distance[row, which] - kept)
     return HalfPlanes(row, -away[row, which], room), which
 
@@ -301,7 +304,7 @@ def _slid(
     *,
     safety: bool,
 ) -> np.ndarray:
-    """The wanted velocities on the half-planes that a braking UAV can keep."""
+    """The wanted velocities, projected onto the half-planes that a braking UAV can keep."""
     accel = vehicle.accel_mps2 if math.isfinite(vehicle.accel_mps2) else physics.speed_mps / tau
     kept = kept_m(physics) + LOOSE * physics.contact_m
 

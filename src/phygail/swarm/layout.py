@@ -1,4 +1,4 @@
-"""Layouts: where the UAVs of a swarm are before the damage, and which UAVs a failure takes."""
+"""Layouts: where the UAVs of a swarm are before the damage, and which of them are damaged."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ PAPER_LAYOUTS = tuple(f"paper-{n}" for n in PAPER_SIZES)  # one fixed layout per
 
 
 def width_for(uavs: int, range_m: float = PAPER_RANGE_M) -> float:
-    """Side of the square map for a swarm of `uavs` (METHODS 2.2): the paper's five, the same density between.
+    """Side of the square map for a swarm of `uavs` (METHODS 2.2): the paper's five, with the same density in between.
 
-    The paper's maps are made for a radio of 120 m. With another one they grow in proportion, so that as many UAVs as
-    in the paper are in range of each other: on a map of meters a 300 m radio would hardly ever split.
+    The paper's maps are made for a radio of 120 m. With another radio they grow in proportion, so that as many UAVs are
+    in range of each other as in the paper: on the paper's maps a swarm with a 300 m radio would hardly ever split.
     """
     size = max((n for n in PAPER_WIDTHS_M if n <= uavs), default=20)
     width = PAPER_WIDTHS_M[size] * math.sqrt(uavs / size) * (range_m / PAPER_RANGE_M)
@@ -117,7 +117,7 @@ def _move_strays(layout: np.ndarray, width: float, physics: Physics, rng: np.ran
         if links.connected:
             return layout
         sizes = np.bincount(links.subnet)
-        if sizes.max() < len(layout) / 2:  # no strays but dust: collecting it would grow a clump, not a uniform layout
+        if sizes.max() < len(layout) / 2:  # no large subnet: moving the rest would grow a clump
             break
         layout = _spread(layout[links.subnet == sizes.argmax()], len(layout), width, physics, rng)
     raise InputError(
@@ -140,7 +140,7 @@ def check_damage(uavs: int, ratio: float) -> None:
 
 
 def check_loss(uavs: int, ratio: float, lost: int) -> None:
-    """Refuse damage that takes nobody."""
+    """Refuse damage that hits nobody."""
     if lost == 0:
         raise InputError(
             f"{uavs} UAVs with damage {ratio:g} lose nobody, so the swarm cannot split: "
@@ -194,7 +194,7 @@ class NamedLayout:
     Attributes:
         name: For scenario ids.
         positions: (N, 2) m.
-        width_m: Side of the map; None where the layout is all there is.
+        width_m: Side of the map; None where the layout comes without a map.
     """
 
     name: str

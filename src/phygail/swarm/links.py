@@ -23,7 +23,7 @@ from phygail.config import CONTACT_M, CONTACT_TOLERANCE_M, LINK_TOLERANCE_M, Phy
 from phygail.swarm.obstacles import shapes_of
 from phygail.swarm.world import LinkModel, World, draw, draw_normal
 
-FEW = 300  # nodes and pairs together: up to here a loop is done before a sparse matrix is made
+FEW = 300  # nodes and pairs together: up to here a loop is faster than a sparse matrix
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def near_pairs(positions: np.ndarray, radius_m: float) -> tuple[np.ndarray, np.n
     # Sliding midpoint needs no median search: twice as fast to build for points that spread evenly, as UAVs do.
     tree = cKDTree(positions, balanced_tree=False, compact_nodes=False)
     pairs = tree.query_pairs(radius_m, output_type="ndarray")
-    # The tree's own order depends on every UAV. Sorted, sums over the links of one subnet do not: not even the last bit
-    # of a command may tell where the others are.
+    # The tree's own order depends on every UAV. With sorted pairs, sums over the links of one subnet do not: not even
+    # the last bit of a command may tell where the other subnets are.
     pairs = pairs[np.argsort(pairs[:, 0] * len(positions) + pairs[:, 1])]
     return pairs, link_lengths(positions, pairs)
 
@@ -115,7 +115,7 @@ def join_sets(n: int, pairs: np.ndarray) -> tuple[list[int], list[int]]:
     """Join n rows pair by pair, in the order of `pairs` ((m, 2)).
 
     Returns:
-        For every row one of its set that is not higher, itself for the lowest; the pairs that joined two sets.
+        For every row a row of its set that is not higher (the lowest row has itself); the pairs that joined two sets.
     """
     root, joined = list(range(n)), []
     for number, (a, b) in enumerate(pairs.tolist()):
@@ -226,7 +226,7 @@ def listen(
 
 
 def outage_rates(model: LinkModel, step_s: float) -> tuple[float, float]:
-    """(p, q): chance per step that a link goes out, that it comes back; independent steps where p + q would pass 1."""
+    """(p, q): chances per step that a link goes out and comes back; steps are independent if p + q would exceed 1."""
     share = model.outage_share
     q = step_s / model.outage_s
     p = q * share / (1.0 - share)
@@ -324,7 +324,7 @@ def _faded(
     world: World, physics: Physics, ends: tuple[np.ndarray, np.ndarray], lengths: np.ndarray, step: int,
     codes: np.ndarray, before: Memory | None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """((m,) uint64 last hellos, (m,) bool which links are up); at t = 0 as if everybody had hovered before."""
+    """((m,) uint64 last hellos, (m,) bool which links are up); at t = 0 as if all UAVs had hovered before."""
     least, window = world.links.heard
     mask = np.uint64((1 << window) - 1)
     bits, up = np.zeros(len(codes), dtype=np.uint64), np.zeros(len(codes), dtype=bool)
@@ -340,7 +340,7 @@ def _faded(
 
 
 def calibration(model: LinkModel, physics: Physics) -> str:
-    """One line that says what a fading model means: without it no table with fading can be read."""
+    """One line that says what a fading model means; readers of a table with fading need it."""
     if model.model != "rician":
         return ""
     from scipy.stats import binom
@@ -349,14 +349,14 @@ def calibration(model: LinkModel, physics: Physics) -> str:
     heard = heard_probability(model, ranges)
     least, window = model.heard
 
-    def reach(share: np.ndarray, level: float) -> float:
+    def farthest_m(share: np.ndarray, level: float) -> float:
         return float(ranges[np.flatnonzero(share >= level).max(initial=0)]) * physics.range_m
 
     linked = binom.sf(least - 1, window, heard)
     degree = float(np.sum(2 * ranges * heard) * (ranges[1] - ranges[0]))
-    shown = ", ".join(f"{level:g} at {reach(heard, level):.0f} m" for level in (0.99, 0.9, 0.5, 0.1))
+    shown = ", ".join(f"{level:g} at {farthest_m(heard, level):.0f} m" for level in (0.99, 0.9, 0.5, 0.1))
     return (
         f"Rician K {model.k_db:g} dB, a hello at {physics.range_m:g} m is lost with probability {model.outage:g}: "
         f"heard with probability {shown}; a link ({least} of {window}) comes up with probability 0.5 at "
-        f"{reach(linked, 0.5):.0f} m; mean degree {degree:.2f} of the disc's; shadowing {model.shadow_db:g} dB"
+        f"{farthest_m(linked, 0.5):.0f} m; mean degree {degree:.2f} of the disc's; shadowing {model.shadow_db:g} dB"
     )

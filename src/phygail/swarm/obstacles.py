@@ -1,4 +1,4 @@
-"""Obstacles: how far off they are, the fence that keeps everybody out, line of sight, and the shortest way around.
+"""Obstacles: distances to them, the fence that keeps UAVs out, line of sight, and the shortest way around.
 
 Every obstacle is a convex hull of corners with a radius: a point (disc), a segment (wall) or a polygon. So all
 distances are those to segments less a radius, and the half-plane beyond the nearest point of an obstacle is free of it.
@@ -11,15 +11,17 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from phygail.config import InputError
 from phygail.swarm.world import Obstacle
 
 GRID_M = 5.0  # cell of the flood fill, for a radio range of 120 m
 MOST_CELLS = 400  # along a side of the flood fill
-AROUND = 8  # points of the way around a corner
-SPARE = 1.001  # by which they stand farther off than a way must
+AROUND = 8  # points around a corner that a way may pass through
+MAP_MARGIN = 0.3  # of the contact distance: how far from an obstacle a way stays
+TURNS = 4  # of a way around one obstacle: at each a UAV loses less than a step
+SPARE = 1.001  # these points are farther off than a way must be, by this factor
 _TINY = 1e-12
 
 
@@ -104,7 +106,7 @@ class Shapes:
     ) -> np.ndarray:
         """(k,) bool, whether the straight ways from `start` to `end` ((k, 2) m each) keep `margin_m` from everything.
 
-        A way that lies inside a polygon altogether is not seen; nobody is there.
+        A way that lies entirely inside a polygon is not noticed; no UAV is there.
         """
         chosen = self.dark if dark_only else np.ones(len(self.a), dtype=bool)
         free = np.ones(len(start), dtype=bool)
@@ -163,7 +165,7 @@ class Map:
     """The obstacles as a mission carries them: the shortest way to a goal, by a visibility graph.
 
     Args:
-        obstacles: All of them. margin_m: How far off a way stays, more than the fence does.
+        obstacles: All of them. margin_m: Distance that a way keeps; larger than that of the fence.
     """
 
     def __init__(self, obstacles: tuple[Obstacle, ...], margin_m: float) -> None:
@@ -226,7 +228,7 @@ class Map:
         return self._last[1]
 
     def _find_ways(self, points: np.ndarray, goals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        # Whoever stands closer than the margin already is asked for no more than it has.
+        # A UAV that stands closer than the margin keeps the distance that it has.
         depth = np.maximum(self.shapes.depth_m(points), self.shapes.depth_m(goals))
         room = np.clip(-depth - 1e-9, 0.0, self.margin_m) * 0.999
         turns, lengths = goals.copy(), np.hypot(*(goals - points).T)
@@ -263,6 +265,11 @@ def map_of(obstacles: tuple[Obstacle, ...], margin_m: float) -> Map:
     return Map(obstacles, margin_m)
 
 
+def longest_way_m(obstacles: tuple[Obstacle, ...], spots: np.ndarray, center: np.ndarray, contact_m: float) -> float:
+    """The longest of the shortest ways from `spots` ((n, 2) m) to the center."""
+    return float(map_of(obstacles, MAP_MARGIN * contact_m).ways(spots, center)[1].max())
+
+
 def check_obstacles(obstacles: tuple[Obstacle, ...], spots: np.ndarray, names: np.ndarray, center: np.ndarray) -> None:
     """Refuse obstacles over an alive UAV or the center, and starts that are walled in.
 
@@ -281,6 +288,22 @@ def check_obstacles(obstacles: tuple[Obstacle, ...], spots: np.ndarray, names: n
         raise InputError(f"UAV {names[shut[0]]} cannot leave: obstacles close it in; open a way to the center")
 
 
+def _no_ring(shapes: Shapes, gap_m: float) -> bool:
+    """Whether obstacles that are less than `gap_m` apart make no ring.
+
+    A union of convex sets encloses nothing if the graph of those that touch is a forest.
+    """
+    first, second = np.triu_indices(len(shapes.a), 1)
+    other = shapes.owner[first] != shapes.owner[second]
+    first, second = first[other], second[other]
+    here, there = segment_feet(shapes.a[first], shapes.b[first], shapes.a[second], shapes.b[second])
+    apart = np.hypot(*(here - there).T) - shapes.radius[first] - shapes.radius[second]
+    touching = np.stack([shapes.owner[first], shapes.owner[second]], axis=1)[apart < gap_m]
+    graph = np.zeros((shapes.count, shapes.count), dtype=bool)
+    graph[touching[:, 0], touching[:, 1]] = graph[touching[:, 1], touching[:, 0]] = True
+    return shapes.count - connected_components(graph, directed=False)[0] == graph.sum() // 2
+
+
 def closed_in(shapes: Shapes, spots: np.ndarray, center: np.ndarray) -> np.ndarray:
     """(k,) int, the spots from which no way leads to the center (flood fill on a grid)."""
     from scipy.ndimage import label
@@ -289,6 +312,8 @@ def closed_in(shapes: Shapes, spots: np.ndarray, center: np.ndarray) -> np.ndarr
                          shapes.b - shapes.radius[:, None], shapes.b + shapes.radius[:, None]])  # fmt: skip
     low, high = corners.min(axis=0), corners.max(axis=0)
     cell = max(GRID_M, float((high - low).max()) / MOST_CELLS)
+    if _no_ring(shapes, 3 * cell):
+        return np.empty(0, dtype=np.intp)
     low = low - 3 * cell
     shape = np.ceil((high - low) / cell).astype(int) + 4
     x, y = (low[axis] + (np.arange(shape[axis]) + 0.5) * cell for axis in (0, 1))

@@ -29,7 +29,7 @@ from phygail.swarm.world import (
     draw_normal,
 )
 
-# Option -> how its value is written; those without one are switches. In the order of the canonical text.
+# Option -> how its value is written; an option without a value is a switch. In the order of the canonical text.
 OPTIONS: dict[str, str] = {
     "waves": "COUNT:EVERY:RADIUS",
     "trickle": "SHARE:WITHIN",
@@ -58,7 +58,7 @@ OPTIONS: dict[str, str] = {
 }
 WALL_M = 10.0  # thickness of drawn walls
 CLEAR_M = 15.0  # drawn obstacles keep this far from UAVs and center, for a radio range of 120 m
-PLACES = 500  # tried for an obstacle before a map counts as full
+PLACES = 500  # places tried for an obstacle before the map counts as full
 _LINK_KEYS = {
     "k": "k_db",
     "outage": "outage",
@@ -154,7 +154,7 @@ def _one(options: Mapping[str, str], name: str, default: float) -> float:
 
 
 def _standing(options: Mapping[str, str]) -> World:
-    """The part of a world that no draw decides."""
+    """The part of a world that does not depend on any draw."""
     share, seconds = _numbers("outages", options["outages"]) if "outages" in options else (0.0, 2.0)
     centers = {"": "shared", "roster": "roster", "own": "none"}
     if options.get("no-center", "") not in centers:
@@ -257,7 +257,7 @@ def _drawn_altitude(options: Mapping[str, str], scenario: Scenario, seed: int) -
 
 
 def _drawn_obstacles(options: Mapping[str, str], scenario: Scenario, seed: int) -> tuple[Obstacle, ...]:
-    """Discs anywhere on the map, walls across ways of survivors to the center; all keep clear of UAVs and center."""
+    """Discs anywhere on the map, walls between survivors and the center; all keep clear of UAVs and center."""
     rng = np.random.default_rng([seed, 1])
     found: list[Obstacle] = []
     clear = CLEAR_M * scenario.physics.unit

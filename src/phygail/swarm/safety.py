@@ -23,8 +23,8 @@ import numpy as np
 from phygail.config import Physics
 from phygail.swarm.links import near_pairs
 
-IN_HAND = 1e-4  # share of the contact distance that UAVs keep more; rounding wears off less than 1e-8 m per step
-_ROUNDING = 1e-12  # share of v_max by which a half-plane may be violated: rounding, far below what is in hand
+IN_HAND = 1e-4  # share of the contact distance that UAVs keep in addition; rounding uses up less than 1e-8 m per step
+_ROUNDING = 1e-12  # share of v_max by which a half-plane may be violated: rounding, far below IN_HAND
 _MOST_ROUNDS = 64  # active-set rounds: two or three are usual, seven the most ever seen; beyond, the step is shortened
 _JUST_BELOW = 1.0 - 2.0**-50  # scaling to a norm can land one rounding above it
 
@@ -80,7 +80,7 @@ def filter_near(
 
 
 def project_planes(velocities: np.ndarray, planes: HalfPlanes, speed_mps: float | np.ndarray) -> np.ndarray:
-    """(n, 2) m/s, the nearest velocities that satisfy the half-planes of their rows; those that do stay bit for bit.
+    """(n, 2) m/s, the nearest velocities that satisfy the half-planes of their rows; allowed ones stay bit for bit.
 
     Args:
         velocities: (n, 2) m/s. planes: Owners are rows. speed_mps: v_max, one or (n,).
@@ -123,7 +123,7 @@ class HalfPlanes:
         return HalfPlanes(self.owner[which], self.normal[which], self.limit[which])
 
     def joined(self, other: HalfPlanes) -> HalfPlanes:
-        """These and those."""
+        """The half-planes of both."""
         return HalfPlanes(
             np.concatenate([self.owner, other.owner]),
             np.concatenate([self.normal, other.normal]),
@@ -157,8 +157,8 @@ def project_onto_cells(points: np.ndarray, planes: HalfPlanes, slack: np.ndarray
 
     Each round adds the half-plane h that the present point violates most. The optimum over the present basis (at most
     two half-planes in the plane) and h lies on the line of h: it is the foot of the point on that line or a corner of h
-    with one of the basis, whichever is nearest and allowed. The distance to the command grows in every round, so no
-    basis returns and the work is the number of near pairs times a few rounds.
+    with one of the basis, whichever is nearest and allowed. The distance to the command grows in every round, so
+    no basis comes back, and the work is the number of near pairs times a few rounds.
 
     Args:
         points: (k, 2) m/s, commands.

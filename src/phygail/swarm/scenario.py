@@ -26,8 +26,8 @@ from phygail.swarm.checks import (
 )
 from phygail.swarm.layout import check_size, checked_damage, damage_count, draw_layout, random_damage, width_for
 from phygail.swarm.links import find_links
-from phygail.swarm.obstacles import check_obstacles
-from phygail.swarm.world import PLAIN, World, battery_events, checked_world, turned
+from phygail.swarm.obstacles import TURNS, check_obstacles, longest_way_m
+from phygail.swarm.world import PLAIN, World, battery_events, checked_world, turn_steps, turned, wait_steps
 from phygail.swarm.world_files import WORLD_KEYS, charges, world_from_json, world_to_json
 
 SPLIT_REDRAWS = 20_000  # layouts and damage sets drawn before a setting counts as one that cannot split
@@ -51,11 +51,11 @@ class Scenario:
         id: Unique name.
         layout: (N, 2) m, world coordinates, positions before the damage: the roster that every UAV carries.
         damaged: (k,) int, sorted indices of the damaged.
-        width_m: Side of the square map; of the bounding box where no map was given.
+        width_m: Side of the square map; the longer side of the bounding box where no map was given.
         center: (2,) m, the reference point shared before the damage.
         physics: Radio and vehicle.
         budget_steps: T_max; an episode that has not reconnected by then is truncated.
-        seed: Seed that drew it, of the methods' randomness too; None (as 0) where a file names none.
+        seed: Seed that drew the case and that seeds the methods; None where a file names none, which counts as 0.
         world: What it has beyond the paper's assumptions.
     """
 
@@ -101,7 +101,7 @@ def budget_for(width_m: float, physics: Physics, farthest_m: float = 0.0) -> int
 
     Args:
         width_m: Side W of the map.
-        physics: Whose stride counts.
+        physics: Vehicle; its stride counts.
         farthest_m: How far from the center the farthest alive UAV is.
     """
     across = math.floor(BUDGET_WIDTHS * width_m / physics.stride_m + 1e-9)
@@ -158,20 +158,47 @@ def make_scenario(
     reference = middle if center is None else checked_center(center)
     radio, lost = physics or Physics(), checked_damage(len(layout), damaged)
     if budget_steps is None:
-        steps = budget_for(width, radio, farthest_m(np.delete(layout, lost, axis=0), reference)) + further_steps(world)
+        spots = np.delete(layout, lost, axis=0)
+        steps = budget_for(width, radio, farthest_m(spots, reference))
+        steps = budget_in(world, steps, spots, reference, radio)
     else:
         steps = checked_budget(budget_steps)
     return _placed(Scenario(name, layout, lost, width, reference, radio, steps, seed), world)
 
 
-def further_steps(world: World) -> int:
-    """Steps that a budget has more than that of the plain world: until the last loss, and to hold the network."""
-    return 0 if world.plain else world.last_event + world.hold_steps - 1
+def budget_in(world: World, plain_steps: int, spots: np.ndarray, center: np.ndarray, physics: Physics) -> int:
+    """The budget of a world: that of the plain one, and what this world takes more.
+
+    The way around obstacles, the step of the last loss, turning around with inertia, the error of the center, and
+    holding the network. So the conditions of the argument in docs/worlds.md are met by default.
+
+    Args:
+        world: Any. plain_steps: The budget of the plain world.
+        spots: (n, 2) m, the alive at t = 0. center: (2,) m. physics: Radio and vehicle.
+    """
+    if world.plain:
+        return plain_steps
+    steps = plain_steps
+    if world.obstacles and world.knowledge.map:
+        way_m = longest_way_m(world.obstacles, spots, center, physics.contact_m)
+        steps = max(steps, way_steps(way_m, physics))
+    steps += lead_steps(world, physics) + way_steps(world.knowledge.center_error_m, physics)
+    steps += world.last_event + wait_steps(world.links, world.hold_steps, physics.step_s)
+    if steps > LARGEST_BUDGET_STEPS:
+        raise InputError(f"this world needs {steps:,} steps, more than {LARGEST_BUDGET_STEPS:,}: give budget_steps")
+    return steps
+
+
+def lead_steps(world: World, physics: Physics) -> int:
+    """Steps that a UAV loses on its way to the center: when it turns around, and at the turns around obstacles."""
+    turns = TURNS * len(world.obstacles) if world.knowledge.map else 0
+    return turn_steps(world.vehicle, physics) + turns
 
 
 def in_world(scenario: Scenario, world: World) -> Scenario:
-    """A scenario of the plain world in another one, with the budget that this one needs."""
-    return _placed(replace(scenario, budget_steps=scenario.budget_steps + further_steps(world)), world)
+    """A scenario of the plain world moved to another world, with the budget that it needs there."""
+    steps = budget_in(world, scenario.budget_steps, scenario.spots, scenario.center, scenario.physics)
+    return _placed(replace(scenario, budget_steps=steps), world)
 
 
 def _placed(scenario: Scenario, world: World) -> Scenario:
@@ -258,7 +285,7 @@ def scenario_to_json(scenario: Scenario) -> dict[str, Any]:
     """The entry of a scenario file; numbers survive the round trip exactly.
 
     A layout that was given without a map, or turned out of it, is written without a width: readers take the longer side
-    of its bounding box again. A seed of 0 is left out: methods draw as with none.
+    of its bounding box again. A seed of 0 is left out: methods draw the same without it.
     """
     return {
         "id": scenario.id,

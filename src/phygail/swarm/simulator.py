@@ -60,14 +60,14 @@ class SwarmState:
 
     @property
     def terminated(self) -> bool:
-        """The network is one, in other worlds for as long as they ask and with no loss to come: success."""
+        """Success: the network is one; in other worlds for as long as they ask, and with no loss to come."""
         if self.flight is not None:
             return self.flight.done(self.scenario, self.step)
         return self.links.connected
 
     @property
     def truncated(self) -> bool:
-        """The step budget is used up and the network still split: failure by the clock, not by the task."""
+        """The step budget is used up and the network is still split: failure by the clock, not by the task."""
         return self.step >= self.scenario.budget_steps and not self.terminated
 
 
@@ -84,7 +84,7 @@ def project_speed(velocities: np.ndarray, speed_mps: float | np.ndarray) -> np.n
         velocities: (..., 2) m/s, commands.
         speed_mps: v_max, one or broadcastable to (..., 1).
     """
-    # In single precision a norm of 10 may be 10.0000004: judged, scaled and stored in double.
+    # In single precision a norm of 10 may be 10.0000004, so norms are judged, scaled and stored in double precision.
     velocities = np.asarray(velocities, dtype=np.float64)
     finite = np.isfinite(velocities).all(axis=-1, keepdims=True)
     # Components are first brought to at most 1e100, where squares do not overflow; the direction survives.
@@ -117,7 +117,7 @@ def step(state: SwarmState, velocities: np.ndarray, *, safety: bool = False) -> 
 
 
 def _step_in_world(state: SwarmState, flight: Flight, wanted: np.ndarray, *, safety: bool) -> SwarmState:
-    """The same in a world beyond the paper's, where some of the rows may end here."""
+    """The same in a world beyond the paper's, where UAVs may be lost in this step."""
     scenario, step_s = state.scenario, state.scenario.physics.step_s
     executed = executed_velocities(scenario, flight, state.positions, state.velocities, wanted, safety=safety)
     positions = state.positions + executed * step_s
@@ -130,7 +130,7 @@ class Metrics:
     """Figures of one episode.
 
     Attributes:
-        contact_events_per_uav: Times a pair goes from at least the contact distance (10 m) to less, over n:
+        contact_events_per_uav: Times that a pair goes from at least the contact distance (10 m) to less, over n:
             the honest collisions per UAV.
         contact_rate_raw: (1/dt) mean over steps of the pairs in contact, over n, 1/s.
         contact_rate_capped: min(2, contact_rate_raw).
@@ -139,7 +139,7 @@ class Metrics:
         longest_m: Longest path of a UAV.
         moved: UAVs whose path is longer than `MOVED_SHARE` of the radio range.
         split_steps: Steps that began with a network that was not one; all of them in the plain world.
-        resplits: Times a network that was one split.
+        resplits: Times that a network that was one split again.
         connected_share: Share of the states, the first included, in which the network was one.
         largest_share: Mean over the states of the largest subnet over the alive: the area under the resilience curve.
         first_step: First step at which the network was one; None if it never was.
@@ -167,7 +167,7 @@ class Meter:
     def __init__(self, first: SwarmState) -> None:
         self._alive = len(first.positions)
         self._step_s = first.scenario.physics.step_s
-        # Rows keep their place in the plain world; elsewhere some end, and a UAV is known by its roster index.
+        # Rows keep their place in the plain world. In other worlds UAVs are lost, so each is known by its roster index.
         self._rows = self._alive if first.flight is None else first.scenario.uavs
         self._touching = self._codes(first)
         self._events = self._pair_steps = self._steps = 0
@@ -248,7 +248,7 @@ Controller = Callable[[SwarmState], np.ndarray]
 
 @dataclass(frozen=True)
 class Episode:
-    """What happened.
+    """The outcome of one flight.
 
     Attributes:
         scenario: The case.
@@ -259,7 +259,7 @@ class Episode:
         first_action_s: Wall time until the first command.
         solve_s: Wall time of all commands.
         states: Every state from t = 0 on, if recorded.
-        nonfinite: Whether a command was no finite number, so that the world put zero in its place.
+        nonfinite: Whether a command was not a finite number; the world put zero in its place.
         spared: Whether an event would have left fewer than two UAVs.
     """
 

@@ -58,7 +58,7 @@ def _any_radio(rng: np.random.Generator) -> Physics:
 
 
 def _apart(layout: np.ndarray, damaged: np.ndarray, contact_m: float) -> tuple[np.ndarray, np.ndarray]:
-    """Without UAVs that stand in contact with an earlier one; at least two stay alive."""
+    """The layout without UAVs that stand in contact with an earlier one; at least two stay alive."""
     kept = np.ones(len(layout), dtype=bool)
     pairs, lengths = near_pairs(layout, contact_m)
     for early, late in pairs[lengths < contact_m].tolist():
@@ -107,7 +107,7 @@ def _clusters(rng: np.random.Generator, range_m: float) -> tuple[np.ndarray, np.
 
 
 def _hollow(rng: np.random.Generator, range_m: float) -> tuple[np.ndarray, np.ndarray]:
-    """A connected ring around a subnet that it cannot hear."""
+    """A connected ring around a subnet that is out of its radio range."""
     uavs = int(rng.integers(16, 34))
     angle = 2 * np.pi * np.arange(uavs) / uavs
     ring = uavs * 0.95 * range_m / (2 * np.pi) * np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -145,7 +145,7 @@ HARD = tuple(name for name in KINDS if name != "random")
 
 
 def is_split(scenario: Scenario) -> bool:
-    """Whether there is anything to do."""
+    """Whether the swarm is split, so that there is something to do."""
     return not find_links(scenario.spots, scenario.physics.range_m).connected
 
 
@@ -174,20 +174,20 @@ def closest_m(positions: np.ndarray) -> np.ndarray:
 
 
 def subnets(points: np.ndarray, range_m: float) -> int:
-    """Number of networks of `points` ((n, 2) m), by flooding from one UAV after the other."""
-    left = set(range(len(points)))
+    """Number of networks of `points` ((n, 2 or 3) m), by flooding from one UAV after the other."""
+    apart = points[:, None] - points
+    near = (apart * apart).sum(axis=2) <= (range_m + RANGE_SLACK_M) ** 2
+    left = np.ones(len(points), dtype=bool)
     count = 0
-    while left:
+    while left.any():
         count += 1
-        edge = [left.pop()]
-        while edge:
-            here = points[edge.pop()]
-            others = np.array(sorted(left), dtype=int)
-            if not len(others):
-                break
-            near = others[np.sqrt(((points[others] - here) ** 2).sum(axis=1)) <= range_m + RANGE_SLACK_M]
-            left -= set(near.tolist())
-            edge += near.tolist()
+        reached = np.zeros(len(points), dtype=bool)
+        edge = np.zeros(len(points), dtype=bool)
+        edge[left.argmax()] = True
+        while edge.any():
+            reached |= edge
+            edge = near[edge].any(axis=0) & ~reached
+        left &= ~reached
     return count
 
 
@@ -211,11 +211,9 @@ def faults(positions: np.ndarray, *, range_m: float, stride_m: float, contact_m:
     if len(positions) > 1 and subnets(positions[-2], range_m - 2 * RANGE_SLACK_M) == 1:
         found.append("was one network a step before its end")
     if filtered:
-        i, j = np.triu_indices(positions.shape[1], 1)
-        start = np.sqrt(((positions[0][i] - positions[0][j]) ** 2).sum(axis=1))
-        short = np.minimum(contact_m, start) - closest_m(positions)
-        if short.size and short.max() > CONTACT_SLACK * contact_m:
-            found.append(f"contact: a pair came {short.max():.3g} m closer than it may")
+        short = _contact(positions, np.ones(positions.shape[:2], dtype=bool), contact_m)
+        if short > CONTACT_SLACK * contact_m:
+            found.append(f"contact: a pair came {short:.3g} m closer than it may")
     return found
 
 
@@ -228,6 +226,7 @@ class Limits:
         range_m: Of the disc in which the last network must be one; 0 if links are no disc.
         discs: (x, y, radius) m and walls: (x, y, x, y, half thickness) m that nobody may enter.
         change_m: By how much the way of a step may differ from that of the step before.
+        heights: m, of every UAV; empty in one layer. hold_steps: In so many last states the network must be one.
     """
 
     stride_m: float
@@ -236,59 +235,67 @@ class Limits:
     discs: tuple[tuple[float, float, float], ...] = ()
     walls: tuple[tuple[float, float, float, float, float], ...] = ()
     change_m: float = np.inf
+    heights: tuple[float, ...] = ()
+    hold_steps: int = 1
 
 
 def world_faults(members: list[np.ndarray], positions: list[np.ndarray], limits: Limits) -> list[str]:
     """What is wrong with a flight during which UAVs may be lost; empty if nothing is.
 
     Args:
-        members: Of every step: (n,) roster indices, ascending. positions: (n, 2) m. limits: What it must keep.
+        members: Of every step: (n,) roster indices. positions: (n, 2) m. limits: What it must keep.
     """
-    if not all(np.isfinite(p).all() for p in positions):
+    total = 1 + max(int(names.max()) for names in members)
+    trace, present = np.zeros((len(members), total, 2)), np.zeros((len(members), total), dtype=bool)
+    for t, (names, points) in enumerate(zip(members, positions, strict=True)):
+        trace[t, names], present[t, names] = points, True
+    return trace_faults(trace, present, limits)
+
+
+def trace_faults(trace: np.ndarray, present: np.ndarray, limits: Limits) -> list[str]:
+    """The same for places ((T, N, 2) m) of all and whether they are there ((T, N) bool)."""
+    if not np.isfinite(trace[present]).all():
         return ["a position is not a number"]
-    found: dict[str, str] = {}
-    allowed: dict[tuple[int, int], float] = {}
-    before: dict[int, np.ndarray] = {}
-    for t in range(1, len(positions)):
-        stay = np.isin(members[t - 1], members[t])
-        names, start, end = members[t], positions[t - 1][stay], positions[t]
-        way = end - start
-        far = np.sqrt((way**2).sum(axis=1)).max()
-        if far > limits.stride_m * (1 + SPEED_SLACK):
-            found["speed"] = f"overspeed: {far:.9g} m in step {t}"
-        jump = max(
-            (float(np.hypot(*(w - before[k]))) for k, w in zip(names, way, strict=True) if k in before), default=0
-        )
-        if jump > limits.change_m * (1 + SPEED_SLACK) + 1e-9:
-            found["accel"] = f"acceleration: the way of a step changed by {jump:.6g} m in step {t}"
-        before = dict(zip(names.tolist(), way, strict=True))
-        if limits.contact_m:
-            short = _contact(names, start, end, limits.contact_m, allowed)
-            if short > CONTACT_SLACK * limits.contact_m:
-                found["contact"] = f"contact: a pair came {short:.3g} m closer than it may, step {t}"
-        for share in (0.5, 1.0):
-            deep = _deepest_m(start + share * way, limits)
-            if deep > 1e-9:
-                found["obstacle"] = f"obstacle: {deep:.3g} m inside in step {t}"
-    if limits.range_m and subnets(positions[-1], limits.range_m) > 1:
-        found["split"] = f"still {subnets(positions[-1], limits.range_m)} subnets after {len(positions) - 1} steps"
-    return list(found.values())
+    found = []
+    stay = present[:-1] & present[1:]
+    way = np.where(stay[..., None], np.diff(trace, axis=0), 0.0)
+    far = np.sqrt((way**2).sum(axis=2)).max(axis=1, initial=0.0)
+    if far.max(initial=0.0) > limits.stride_m * (1 + SPEED_SLACK):
+        found.append(f"overspeed: {far.max():.9g} m in step {far.argmax() + 1}")
+    if np.isfinite(limits.change_m):
+        jump = np.sqrt((np.diff(way, axis=0) ** 2).sum(axis=2)) * (stay[1:] & stay[:-1])
+        if jump.max(initial=0.0) > limits.change_m * (1 + SPEED_SLACK) + 1e-9:
+            found.append(f"acceleration: the way of a step changed by {jump.max():.6g} m")
+    short = _contact(trace, present, limits.contact_m) if limits.contact_m else 0.0
+    if short > CONTACT_SLACK * limits.contact_m:
+        found.append(f"contact: a pair came {short:.3g} m closer than it may")
+    if (limits.discs or limits.walls) and len(trace) > 1:
+        deep = max(_deepest_m((trace[:-1] + share * way)[stay], limits) for share in (0.5, 1.0))
+        if deep > 1e-9:
+            found.append(f"obstacle: {deep:.3g} m inside")
+    for back in range(min(limits.hold_steps, len(trace)) if limits.range_m else 0):
+        points = trace[-1 - back][present[-1 - back]]
+        if limits.heights:
+            points = np.column_stack([points, np.array(limits.heights)[present[-1 - back]]])
+        count = subnets(points, limits.range_m)
+        if count > 1:
+            found.append(f"still {count} subnets {back} steps before the end, after {len(trace) - 1} steps")
+            break
+    return found
 
 
-def _contact(
-    names: np.ndarray, start: np.ndarray, end: np.ndarray, contact_m: float, allowed: dict[tuple[int, int], float]
-) -> float:
-    """By how much some pair came closer in this step than its earlier distances and the contact distance allow."""
-    i, j = np.triu_indices(len(names), 1)
-    apart = np.sqrt(((start[i] - start[j]) ** 2).sum(axis=1))
-    close = closest_m(np.stack([start, end]))
-    worst = 0.0
-    for k in np.flatnonzero(close < contact_m):
-        pair = (int(names[i[k]]), int(names[j[k]]))
-        least = min(allowed.get(pair, np.inf), contact_m, apart[k])
-        worst = max(worst, least - close[k])
-        allowed[pair] = least
-    return worst
+def _contact(trace: np.ndarray, present: np.ndarray, contact_m: float) -> float:
+    """By how much some pair came closer in continuous time than the contact distance and its distance at the start."""
+    flown = np.flatnonzero(present[0])
+    i, j = (flown[part] for part in np.triu_indices(len(flown), 1))
+    apart = trace[:, i] - trace[:, j]  # (T, P, 2)
+    both = present[:, i] & present[:, j]
+    start = np.sqrt((apart[0] ** 2).sum(axis=1))
+    change = np.diff(apart, axis=0)
+    share = -(apart[:-1] * change).sum(axis=2) / np.maximum((change * change).sum(axis=2), 1e-300)
+    offset = apart[:-1] + np.clip(share, 0.0, 1.0)[..., None] * change
+    close = np.where(both[1:], np.sqrt((offset * offset).sum(axis=2)), np.inf).min(axis=0, initial=np.inf)
+    return float(np.max(np.minimum(contact_m, start) - close, initial=0.0))
 
 
 def _deepest_m(points: np.ndarray, limits: Limits) -> float:

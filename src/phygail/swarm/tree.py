@@ -95,12 +95,12 @@ def bound_steps(positions: np.ndarray, physics: Physics) -> int:
 
 
 def bound_for(scenario: Scenario) -> int | None:
-    """No method needs fewer steps in this scenario's world; None where nothing can be said.
+    """A number of steps below which no method can stay in this scenario's world; None where there is no bound.
 
-    Obstacles, outages, wind, a lag and wrong knowledge only take ways and links away: the plain bound holds. The
-    network asked for is that of those who survive every event, and the episode lasts until the last one. Whom a strike
-    hits depends on the flight, so a strike leaves that last step only, one around a drawn UAV nothing. With fading a
-    link of any length has a positive probability: no bound.
+    Obstacles, outages, wind, a lag and wrong knowledge only take paths and links away, so the plain bound holds. The
+    network must hold the UAVs that survive every event, and the episode lasts until the last event. The victims of a
+    strike depend on the flight: a strike leaves the step of the last event as the only bound, and a strike around a
+    drawn UAV leaves none. With fading a link of any length has a positive probability, so there is no bound.
     """
     world = scenario.world
     if world.plain:
@@ -116,7 +116,7 @@ def bound_for(scenario: Scenario) -> int | None:
 
 
 def _longest_gap_m(scenario: Scenario, final: np.ndarray) -> float:
-    """By how much the distance of some two must shrink at least: the bottleneck of a spanning tree of what is missing.
+    """The least by which the distance of some pair must shrink: the bottleneck of a spanning tree of what is missing.
 
     At heights that stay as they are only the horizontal part shrinks, and a link needs d_h <= sqrt(R^2 - dz^2).
     """
@@ -125,8 +125,8 @@ def _longest_gap_m(scenario: Scenario, final: np.ndarray) -> float:
         return max(0.0, float(spanning_tree(points)[1].max(initial=0.0)) - range_m)
     height = np.array(scenario.world.altitude)[final][:, None]
     apart = np.abs(height - height.T)
-    reach = np.sqrt(np.maximum(range_m**2 - apart**2, 0.0))
-    missing = np.where(apart <= range_m + LINK_TOLERANCE_M, np.maximum(cdist(points, points) - reach, 0.0), np.inf)
+    level_m = np.sqrt(np.maximum(range_m**2 - apart**2, 0.0))
+    missing = np.where(apart <= range_m + LINK_TOLERANCE_M, np.maximum(cdist(points, points) - level_m, 0.0), np.inf)
     return bottleneck(missing)
 
 
@@ -139,7 +139,7 @@ def bottleneck(weights: np.ndarray) -> float:
         outside[newest] = False
         nearest = np.minimum(nearest, weights[newest])
         newest = int(np.argmin(np.where(outside, nearest, np.inf)))
-        if not outside[newest]:  # everybody left is out of reach for ever
+        if not outside[newest]:  # no UAV that is left can ever be reached
             return math.inf
         longest = max(longest, float(nearest[newest]))
     return longest
@@ -148,8 +148,8 @@ def bottleneck(weights: np.ndarray) -> float:
 def _closing_steps(gap: float, scenario: Scenario) -> int:
     """Steps in which two UAVs from rest can come closer by `gap` m.
 
-    With an acceleration a the speed after k steps is at most k a dt, and the step uses the new velocity: the way is
-    the discrete sum s(k) = dt sum of min(i a dt, v_max), not a t^2 / 2, which would be above a reachable optimum.
+    With an acceleration a the speed after k steps is at most k a dt, and the step uses the new velocity. The distance
+    is the discrete sum s(k) = dt sum of min(i a dt, v_max), not a t^2 / 2, which would be above a reachable optimum.
     """
     physics, accel = scenario.physics, scenario.world.vehicle.accel_mps2
     closing = 2 * physics.stride_m

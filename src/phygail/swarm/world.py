@@ -15,12 +15,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from phygail.config import InputError
+from phygail.config import InputError, Physics
 from phygail.swarm.checks import LARGEST_BUDGET_STEPS, LARGEST_COORDINATE_M, shown
 
 LEAST_ALIVE = 2
 CENTERS = ("shared", "roster", "none")
 LARGEST_SEED = 2**63 - 1
+UNLUCKY = 1e-4  # chance that two UAVs in range of each other do not hold their link within the budget
+MOST_TRIES = 50.0  # to hold a link that a budget waits for
 _MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
@@ -264,6 +266,36 @@ def battery_events(charge_s: np.ndarray, uavs: list[int], step_s: float, budget_
     steps = {uav: max(1, math.ceil(charge_s[uav] / step_s - 1e-9)) for uav in uavs}
     early = sorted((step, uav) for uav, step in steps.items() if step <= budget_steps)
     return [Event(step, (uav,)) for step, uav in early[: max(0, len(uavs) - LEAST_ALIVE)]]
+
+
+# --- budgets ---------------------------------------------------------------------------------------------------------
+
+
+def turn_steps(vehicle: Vehicle, physics: Physics) -> int:
+    """Steps that a vehicle at full speed loses when it turns around: 2 v / a, and twice its lag."""
+    if not vehicle.inertia:
+        return 0
+    brake = physics.speed_mps / vehicle.accel_mps2 if math.isfinite(vehicle.accel_mps2) else 0.0
+    return math.ceil(2 * (brake + vehicle.lag_s) / physics.step_s - 1e-9)
+
+
+def wait_steps(links: LinkModel, hold_steps: int, step_s: float) -> int:
+    """Steps in which a single link that is in range has held for `hold_steps` with probability 1 - `UNLUCKY` or so.
+
+    A link is out with the share p, and up for outage_s (1 - p) / p on average, exponentially: long enough with
+    probability P. At once it holds with (1 - p) P; each further attempt, after an outage, fails with 1 - P. An attempt
+    counts as two mean outages and the time to hold.
+    """
+    if links.outage_share == 0:
+        return hold_steps - 1
+    up_s = links.outage_s * (1.0 - links.outage_share) / links.outage_share
+    enough = math.exp(-hold_steps * step_s / up_s)
+    failing = 1.0 - (1.0 - links.outage_share) * enough
+    attempts = 1.0
+    if failing > UNLUCKY:
+        attempts += math.log(UNLUCKY / failing) / math.log(max(1.0 - enough, UNLUCKY)) if enough > 1e-9 else MOST_TRIES
+    wait_s = min(attempts, MOST_TRIES) * (2 * links.outage_s + hold_steps * step_s)
+    return hold_steps - 1 + math.ceil(wait_s / step_s)
 
 
 # --- checks ----------------------------------------------------------------------------------------------------------

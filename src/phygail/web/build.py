@@ -52,6 +52,10 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", r
 _FOR_READERS = re.compile(
     r"^ *//[^\n]*\n|^ */\*\*.*?\*/\n|(?<=[;{},(]) +// [^\n]*$|^ +(?=\S)", re.MULTILINE | re.DOTALL
 )
+# Spaces around signs, outside of texts; lines with templates, regular expressions or a sign of a sign stay as they are.
+_TEXT = re.compile(r'("(?:\\.|[^"\\\n])*")')
+_SPACED = re.compile(r" *([-+*/%=<>(){}\[\],;:?|&!]) *")
+_DELICATE = re.compile(r"`|/(?! )|(?<! )/|[-+] +[-+]")
 _TOP_NAME = re.compile(r"^(?:async )?(?:function\*?|class|const|let) (\w+)", re.MULTILINE)
 
 
@@ -179,6 +183,19 @@ def join_modules(main: Path, texts: dict[Path, str] | None = None) -> str:
     return f'"use strict";\n(() => {{\n{body}}})();\n'
 
 
+def squeeze(script: str) -> str:
+    """The script without what only readers need: comments, indentation, spaces around signs, most ends of lines."""
+    return re.sub(r"(?<=[;{,])\n", "", "\n".join(map(_squeeze_line, _FOR_READERS.sub("", script).split("\n"))))
+
+
+def _squeeze_line(line: str) -> str:
+    if line.count("`") % 2:
+        raise InputError(f"a template of the page goes over the end of a line: {line[:60]}")
+    if _DELICATE.search(line):
+        return line
+    return "".join(part if k % 2 else _SPACED.sub(r"\1", part) for k, part in enumerate(_TEXT.split(line)))
+
+
 def _text(path: Path, given: dict[Path, str]) -> str:
     text = given.get(path)
     if text is None:
@@ -203,8 +220,8 @@ def _check_names(parts: dict[Path, str]) -> None:
 def build_page(data: str | None = None) -> str:
     """The text of `play.html`."""
     module = (SCRIPTS / "data.js").resolve()
-    script = _FOR_READERS.sub("", join_modules(SCRIPTS / MAIN, {} if data is None else {module: data}))
-    style = (STATIC / "style.css").read_text(encoding="utf-8")
+    script = squeeze(join_modules(SCRIPTS / MAIN, {} if data is None else {module: data}))
+    style = re.sub(r" *\n *| *([{};,]) *", r"\1", (STATIC / "style.css").read_text(encoding="utf-8"))
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     for mark, text in (
         ("@script-hash@", _hash(f"\n{script}")),

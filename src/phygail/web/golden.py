@@ -19,13 +19,22 @@ import numpy as np
 from phygail.files import write_text
 from phygail.methods.controller import run_episode
 from phygail.rng import generator
-from phygail.swarm.scenario import Scenario, draw_scenario, make_scenario, scenario_from_json, scenario_to_json
+from phygail.swarm.scenario import (
+    Scenario,
+    draw_scenario,
+    in_world,
+    make_scenario,
+    scenario_from_json,
+    scenario_to_json,
+)
 from phygail.swarm.simulator import Episode, initial_state
 from phygail.swarm.tree import bound_steps
+from phygail.swarm.world import Event, World
 from phygail.web.build import page_methods
 
 SEED = 22  # fixed before the port was run
 CASES = 40
+STRUCK = 10  # further cases, struck in flight
 SMALLEST, LARGEST = 20, 500
 DAMAGE = (0.25, 0.9)
 
@@ -39,6 +48,26 @@ def draw_cases() -> Iterator[tuple[Scenario, bool]]:
         # Millimeters keep the file small; they are exact in both languages.
         layout = np.round(drawn.layout, 3)
         yield make_scenario(drawn.id, layout, drawn.damaged.tolist(), width_m=drawn.width_m), number % 2 == 1
+
+
+def draw_struck() -> Iterator[tuple[Scenario, bool]]:
+    """(scenario, filter on) of cases with three losses in flight, the first while the swarm is split."""
+    for number in range(STRUCK):
+        rng = generator(SEED, "struck", number)
+        uavs = round(float(np.exp(rng.uniform(np.log(SMALLEST), np.log(LARGEST / 2)))))
+        drawn = draw_scenario(uavs, float(rng.uniform(DAMAGE[0], 0.6)), rng, name=f"s{number:02d}")
+        case = make_scenario(drawn.id, np.round(drawn.layout, 3), drawn.damaged.tolist(), width_m=drawn.width_m)
+        steps = np.cumsum(rng.integers([3, 15, 60], [15, 60, 200]))
+        lost = np.array_split(rng.permutation(case.alive)[: max(3, len(case.alive) // 2)], 3)
+        pairs = zip(steps.tolist(), lost, strict=True)
+        events = tuple(Event(when, tuple(sorted(who.tolist()))) for when, who in pairs)
+        yield in_world(case, World(events=events)), number % 2 == 1
+
+
+def all_cases() -> Iterator[tuple[Scenario, bool]]:
+    """Every case of the file, in its order."""
+    yield from draw_cases()
+    yield from draw_struck()
 
 
 def fly_golden(scenario: Scenario, name: str, safety: bool) -> dict[str, Any]:
@@ -87,7 +116,7 @@ def main(file: Path, names: Collection[str]) -> None:
     known = {entry["scenario"]["id"]: entry["flights"] for entry in load_golden(file)} if names else {}
     entries = [
         json.dumps(golden_case(scenario, safety, known.get(scenario.id, {}), names or page_methods()))
-        for scenario, safety in draw_cases()
+        for scenario, safety in all_cases()
     ]
     write_text(file, '{"cases": [\n' + ",\n".join(entries) + "\n]}\n")
 

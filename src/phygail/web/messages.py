@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from phygail.config import InputError
-from phygail.swarm.scenario import Scenario, scenario_from_json
+from phygail.swarm.scenario import Scenario, in_world, scenario_from_json
+from phygail.swarm.world import Event, World
 
 MOST_BYTES = 1_000_000  # of a message; a scenario of 1,000 UAVs has 40,000
 MOST_UAVS = 1_000
@@ -53,6 +54,16 @@ class Fly:
     safety: bool
     strikes: tuple[Strike, ...] = ()
     begin: int = 0
+
+    @property
+    def struck(self) -> Scenario:
+        """The scenario with its strikes as events; those who are lost already are not lost again."""
+        gone, events = set(self.scenario.damaged.tolist()), []
+        for strike in sorted(self.strikes, key=lambda strike: strike.step):
+            hit = tuple(uav for uav in dict.fromkeys(strike.ids) if uav not in gone)
+            gone.update(hit)
+            events += [Event(strike.step, hit)] if hit else []
+        return in_world(self.scenario, World(events=tuple(events)))
 
 
 @dataclass(frozen=True)
@@ -105,7 +116,10 @@ def _scenario(entry: Any) -> Scenario:
     positions = entry.get("positions") if isinstance(entry, dict) else None
     if isinstance(positions, list) and len(positions) > MOST_UAVS:
         raise InputError(f"{len(positions):,} UAVs: the server flies up to {MOST_UAVS:,}")
-    return scenario_from_json(entry, "scenario")
+    scenario = scenario_from_json(entry, "scenario")
+    if not scenario.world.plain:
+        raise InputError("the server flies the plain world: losses in flight are 'strikes' of the message")
+    return scenario
 
 
 def _strikes(entries: Any, scenario: Scenario) -> tuple[Strike, ...]:

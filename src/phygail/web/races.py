@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,7 @@ import numpy as np
 from phygail.config import ONE_THREAD, InputError
 from phygail.methods.base import Method, load_methods, make_method
 from phygail.methods.controller import controller
-from phygail.sensing.views import Scope
-from phygail.swarm.simulator import Controller, SwarmState, initial_state, step
+from phygail.swarm.simulator import Controller, initial_state, step
 from phygail.web.messages import Fly, frame_bytes
 
 # What the worker sends: ("frame", lane, step, positions) or ("end", lane, steps, converged, flag).
@@ -61,18 +59,11 @@ def fly_race(reports: Connection, order: Fly, plugins: tuple[Path, ...]) -> None
 
 
 class Lane:
-    """One method in flight, struck as in the page (static/js/flight.js).
-
-    A strike that hits a swarm which is one network begins a new leg: until then everybody knew where everybody was, so
-    the roster is where they are now, and the method begins anew. A strike into a split swarm tells nobody anything:
-    roster and memory stay; only a method that knows everything plans anew. The lost lie at their spots of the roster.
-    """
+    """One method in flight. Strikes are the events of its world (swarm/flight.py), as they are in the page."""
 
     def __init__(self, number: int, name: str, order: Fly) -> None:
         self.number, self.name, self.order = number, name, order
-        self.state = initial_state(order.scenario)  # of the leg; its steps count from the beginning of the leg
-        self.begin = 0  # step at which the leg began
-        self.ids = order.scenario.alive  # (n,) int, numbers in the order of the rows
+        self.state = initial_state(order.struck)
         self.over = False
         self._method: Method | None = None
         self._command: Controller | None = None
@@ -80,12 +71,7 @@ class Lane:
     @property
     def step(self) -> int:
         """Steps since the beginning of the race."""
-        return self.begin + self.state.step
-
-    @property
-    def resting(self) -> bool:
-        """One network, or out of time."""
-        return self.state.terminated or self.state.truncated
+        return self.state.step
 
     def advance(self, report: Callable[[Report], None]) -> None:
         """One step; whatever a method raises ends its lane, not the race."""
@@ -98,50 +84,19 @@ class Lane:
             report(("end", self.number, self.step, False, f"{type(error).__name__}: {error}"[:200]))
 
     def _step(self, report: Callable[[Report], None]) -> None:
-        if not self._waits:
+        if self.state.terminated or self.state.truncated:
             self.over = True
             report(("end", self.number, self.step, self.state.terminated, self._method.flag if self._method else ""))
             return
-        self.state = self._moved()
-        if self.step > self.order.begin:
-            report(("frame", self.number, self.step, self.state.positions))
-        self._lose({uav for strike in self.order.strikes if strike.step == self.step for uav in strike.ids})
-
-    @property
-    def _waits(self) -> bool:
-        """Whether anything is still to happen."""
-        return not self.resting or any(strike.step > self.step for strike in self.order.strikes)
-
-    def _moved(self) -> SwarmState:
-        if self.resting:  # until the next strike everybody hovers
-            return replace(self.state, velocities=np.zeros_like(self.state.velocities), step=self.state.step + 1)
         if self._command is None:
-            self._method = self._method or make_method(self.name)
+            self._method = make_method(self.name)
             self._command = controller(self._method, self.state.scenario)
-        return step(self.state, self._command(self.state), safety=self.order.safety)
-
-    def _lose(self, struck: set[int]) -> None:
-        """Take the struck out of the swarm."""
-        gone = np.isin(self.ids, sorted(struck))
-        if not gone.any():
-            return
-        known, whole = self.state.scenario, self.state.terminated
-        budget = self.order.scenario.budget_steps
-        if whole:
-            told = replace(known, layout=self.state.positions, damaged=np.flatnonzero(gone), budget_steps=budget)
-            self.begin = self.step
-        else:
-            lost = np.union1d(known.damaged, known.alive[gone])
-            told = replace(known, damaged=lost, budget_steps=budget + self.state.step)
-        if whole or (self._method is not None and self._method.scope is Scope.GLOBAL):
-            self._method = None
-        self._command = None
-        self.ids = self.ids[~gone]
-        velocities = self.state.velocities[~gone]
-        self.state = SwarmState(
-            told, self.state.positions[~gone], np.zeros_like(velocities) if whole else velocities,
-            0 if whole else self.state.step,
-        )  # fmt: skip
+        before, self.state = self.state, step(self.state, self._command(self.state), safety=self.order.safety)
+        if self.step > self.order.begin:
+            # Of all that made the move, also of those who are struck after it: the page strikes them itself.
+            flight = self.state.flight
+            moved = self.state.positions if flight is None else flight.places[before.members]
+            report(("frame", self.number, self.step, moved))
 
 
 class LiveRace:

@@ -1,4 +1,4 @@
-"""The plan policy of GDR-TS: features, decoding, judgement, gradient."""
+"""The plan policy of GDR-TS: features, decoding, judgment, gradient."""
 
 from dataclasses import replace
 
@@ -71,23 +71,23 @@ def test_an_untrained_policy_plans_the_warm_start() -> None:
     assert (mean == 0).all()
 
 
-def test_judgement_of_hand_worked_plans() -> None:
+def test_judgment_of_hand_worked_plans() -> None:
     """A connected plan pays its flight; a split one also 0.5 per extra subnet and twice the gap."""
     task = hand_task([[-100, 0], [100, 0]], [[-50, 0], [50, 0]])
-    verdict = judge(task, np.array([[[-50.0, 0], [50, 0]], [[-100, 0], [100, 0]], [[-100, 0], [19.9, 0]]]))
-    np.testing.assert_array_equal(verdict.subnets, [1, 2, 1])
-    np.testing.assert_allclose(verdict.largest_m, [50, 0, 80.1])
+    judgment = judge(task, np.array([[[-50.0, 0], [50, 0]], [[-100, 0], [100, 0]], [[-100, 0], [19.9, 0]]]))
+    np.testing.assert_array_equal(judgment.subnets, [1, 2, 1])
+    np.testing.assert_allclose(judgment.largest_m, [50, 0, 80.1])
     flight = -(80.1 + 0.2 * 40.05) / 200
-    np.testing.assert_allclose(verdict.reward, [-60 / 200, -0.5 - 2 * 80.1 / 200, flight])
+    np.testing.assert_allclose(judgment.reward, [-60 / 200, -0.5 - 2 * 80.1 / 200, flight])
 
 
 def test_own_parts_of_a_hand_worked_plan() -> None:
     """Three UAVs on a line, the middle one far from the right one: both ends of the long edge answer for it."""
     task = hand_task([[0, 0], [100, 0], [300, 0]], [[0, 0], [100, 0], [200, 0]])
-    verdict = judge(task, np.array([[[0.0, 0], [100, 0], [259.9, 0]]]))
+    judgment = judge(task, np.array([[[0.0, 0], [100, 0], [259.9, 0]]]))
     edge, flight = 2 * 40 / 200 + 0.5, 40.1 / 200 * (1 + 0.2 / 3)
-    np.testing.assert_allclose(verdict.own, [[0, -edge, -edge - flight]])
-    np.testing.assert_allclose(verdict.reward, [-edge - flight])
+    np.testing.assert_allclose(judgment.own, [[0, -edge, -edge - flight]])
+    np.testing.assert_allclose(judgment.reward, [-edge - flight])
 
 
 def test_advantages_are_centered_and_single_out_the_one_who_paid() -> None:
@@ -145,7 +145,7 @@ def test_policy_gradient_agrees_with_torch_distributions() -> None:
     action = mean.detach() + policy.log_std.exp().detach() * torch.randn(
         (8, *mean.shape), generator=torch.Generator().manual_seed(4)
     )
-    weight = torch.tensor(advantages(sampled.verdict.reward[:8], sampled.verdict.own[:8]), dtype=torch.float32)
+    weight = torch.tensor(advantages(sampled.judgment.reward[:8], sampled.judgment.own[:8]), dtype=torch.float32)
     density = torch.distributions.Normal(mean, policy.log_std.exp()).log_prob(action).sum(-1)
     (-(weight * density).mean()).backward()
     torch.testing.assert_close(policy.log_std.grad, gradient, atol=1e-5, rtol=1e-4)
@@ -160,7 +160,7 @@ def test_policy_gradient_solves_two_uavs() -> None:
     planned = []
     for _ in range(40):
         sampled = sample_plans(policy, task, 128, noise)
-        planned.append(sampled.verdict.reward[-1])  # of the policy's mean
+        planned.append(sampled.judgment.reward[-1])  # of the policy's mean
         descend(policy, optimizer, sampled.loss)
     assert planned[0] == pytest.approx(-0.84)
     assert np.mean(planned[-10:]) > -0.72

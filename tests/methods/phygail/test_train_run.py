@@ -15,6 +15,7 @@ from phygail.methods.phygail.learner import make_learner
 from phygail.methods.phygail.train import resume_run, start_run, train
 from phygail.weights import parse_safetensors
 
+pytestmark = pytest.mark.usefixtures("no_learning_curves")
 TINY = override(
     PROFILES.get("smoke"),
     ["worlds=2", "horizon=5", "batch_graphs=10", "ppo_epochs=1", "width=8", "layers=1", "validation_cases=1"],
@@ -27,7 +28,7 @@ def contents(folder):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(database, tmp_path_factory):
+def undisturbed(database, tmp_path_factory, no_learning_curves):
     folder = tmp_path_factory.mktemp("runs") / "undisturbed"
     train(start_run(folder, database, TINY), tensorboard=False)
     return folder

@@ -1,9 +1,8 @@
 """convex (METHODS 8.2): the yardstick. With all positions known, plan the shortest flight that reconnects the swarm.
 
-Along a fixed tree the shortest plan is a cone program (methods/convex/search.py). The tree is searched
-(methods/convex/search.py) until the plan meets the lower bound, which certifies that no method can be faster, or until
-the budget is used up. A last program removes needless motion. All UAVs arrive together, so connection never comes later
-than planned.
+Along a fixed tree the shortest plan is a cone program. `methods.convex.search` searches trees until the plan meets the
+lower bound, which certifies that no method can be faster, or until the budget is used up. A last program removes
+needless motion. All UAVs arrive together, so connection never comes later than planned.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from phygail.sensing.views import GlobalView
 from phygail.swarm.tree import bound_steps, gap_m
 
 RANGE_MARGIN_M = 1e-3  # at a range of 120 m: plans are connected at R_plan = R - this R/(120 m)
-GAIN_STEPS = 0.01  # a plan shorter by less is not shorter
-TIGHT_ACCURACY = 1e-11  # of the solver where the link tolerance is all that is left
-BEHIND_M = 10.0  # of flight, at a range of 120 m: how far UAVs held up by the filter may fall behind before a new plan
+GAIN_STEPS = 0.01  # steps; a smaller gain is none
+TIGHT_ACCURACY = 1e-11  # of the solver where only the link tolerance is left as slack
+BEHIND_M = 10.0  # of flight, at a range of 120 m: delay by the filter that makes a new plan necessary
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class PlannedFlight:
         targets: (n, 2) m.
         steps: Steps until all have arrived and the network is one.
         bound_steps: No method needs fewer.
-        fallback: The solver failed; the plan is a mere contraction of the swarm, which reconnects it all the same.
+        fallback: Whether the solver failed. The plan then contracts the swarm, which also reconnects it.
     """
 
     targets: np.ndarray
@@ -49,7 +48,7 @@ def plan_flight(positions: np.ndarray, physics: Physics, effort: float = 1.0) ->
     Args:
         positions: (n, 2) m.
         physics: Radio and vehicle.
-        effort: Multiplies the budget of the tree search; 0 leaves the bare minimum.
+        effort: Multiplies the budget of the tree search; 0 leaves the least possible budget.
     """
     bound = bound_steps(positions, physics)
     if bound == 0:
@@ -64,7 +63,7 @@ def plan_flight(positions: np.ndarray, physics: Physics, effort: float = 1.0) ->
 def _plan_canonical(points: np.ndarray, physics: Physics, bound: int, effort: float) -> tuple[Plan, int, bool]:
     """The plan, its whole number of steps, and whether the solver failed."""
     stride, margin = physics.stride_m, RANGE_MARGIN_M * physics.unit
-    range_m, slack = physics.range_m - margin, margin / 2  # the margin's other half is for the flight
+    range_m, slack = physics.range_m - margin, margin / 2  # the other half of the margin is for the flight
     gain = GAIN_STEPS * stride
     search = TreeSearch(
         points, range_m, slack_m=slack, enough_m=bound * stride + margin / 2, gain_m=gain, effort=effort
@@ -109,8 +108,8 @@ def _canonical(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
 class Convex(GlobalMethod):
     """v_i = (q_i - p_i) / time left, closed loop; q from `plan_flight` at t = 0.
 
-    Under the safety filter UAVs may be held up. Late ones fly on at full speed; if that does not reconnect the
-    swarm, a new plan is made from where everybody is; if a plan closes no gap, everybody flies to the middle, where any
+    Under the safety filter UAVs may be held up. Delayed UAVs fly on at full speed. If that does not reconnect the
+    swarm, a new plan is made from the present positions. If a plan closes no gap, all UAVs fly to the middle, where any
     two that block each other are linked.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""The tree that `convex` plans along, searched, and the two cone programs behind it (METHODS 8.2).
+"""The search for the tree that `convex` plans along, and its two cone programs (METHODS 8.2).
 
 Both choose displacements d of the UAVs so that every edge of a fixed tree is at most R long afterwards:
 
@@ -11,8 +11,8 @@ it returns is only a proposal: `repair` makes it feasible, and the duration of a
 A plan along the minimum spanning tree is often optimal. Where its flight stays above the lower bound, edges are
 exchanged. The duals of the cone program say where: edges with tension carry the forces that keep the plan from being
 shorter, so a shorter plan must lack one of them. Removing such an edge cuts the tree in two; the plan without it
-shows where the two parts could go, and the pairs that come closest there are tried in its place. Local optima are
-left by random exchanges (iterated local search). The budget counts solves, never seconds: a row does not depend on
+shows where the two parts could go, and the pairs that come closest there are tried in its place. Random
+exchanges leave local optima (iterated local search). The budget counts solves, never seconds: a row does not depend on
 the speed of the machine.
 """
 
@@ -33,15 +33,15 @@ from phygail.swarm.tree import spanning_tree
 ACCURACY = 1e-8  # relative, Clarabel's default
 
 SOLVE_BUDGET = 40_000  # solves times (n + 20): about a second, for 10 UAVs as for 200
-SOLVE_OVERHEAD = 20  # a solve costs as much as this many UAVs before the first
+SOLVE_OVERHEAD = 20  # the fixed cost of a solve, in UAVs
 FEWEST_SOLVES = 8
 TRIALS = 6  # replacements tried for an edge
 NEAREST = 12  # crossing pairs considered per UAV
 KICK_POOL = 24  # crossing pairs a random exchange chooses from
 MOST_KICKS = 3  # exchanges between two descents
 PATIENCE = 60  # descents without a better plan before the search ends
-STRAINED = 1e-3  # of the largest tension: below, an edge carries none
-SCREENED = 400  # up to this many UAVs the hop test screens trials; its tables are (n, n)
+STRAINED = 1e-3  # share of the largest tension; an edge with less carries none
+SCREENED = 400  # up to this many UAVs a test of hops sorts trials out; its tables are (n, n)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def shortest_flight(
 def least_motion(positions: np.ndarray, plan: Plan, range_m: float, flight_m: float, *, slack_m: float = 0.0) -> Plan:
     """The plan along the same tree with the smallest sum of displacements, none longer than `flight_m`.
 
-    The plan given is returned where the solver finds nothing better.
+    If the solver finds nothing better, `plan` is returned.
     """
     n, m = len(positions), len(plan.edges)
     unit = _unit(positions, plan.edges, range_m)
@@ -118,16 +118,16 @@ def least_motion(positions: np.ndarray, plan: Plan, range_m: float, flight_m: fl
 
 
 def contraction(positions: np.ndarray, edges: np.ndarray, range_m: float) -> Plan:
-    """The plan that needs no solver: the whole swarm shrinks about the middle of its bounding box."""
-    targets = repair(positions, positions, edges, range_m, 0.0)  # staying, made feasible
+    """A plan that needs no solver: the whole swarm shrinks about the middle of its bounding box."""
+    targets = repair(positions, positions, edges, range_m, 0.0)  # UAVs stay; `repair` makes that feasible
     return Plan(targets, _longest(targets - positions), edges, np.zeros(len(edges)))
 
 
 def repair(positions: np.ndarray, targets: np.ndarray, edges: np.ndarray, range_m: float, slack_m: float) -> np.ndarray:
     """Shrink a proposal until every edge is within range (plus slack); numbers that are not finite count as "stay".
 
-    Shrinking scales all edges alike, so it always succeeds, and a proposal that is off by a relative error e moves
-    its UAVs by e times their distance from the middle at most.
+    Shrinking scales all edges alike, so it always succeeds, and a proposal with a relative error e moves its
+    UAVs by at most e times their distance from the middle.
     """
     if not np.isfinite(targets).all():
         targets = positions
@@ -157,7 +157,7 @@ def _edge_cones(
 def _solve(
     cost: np.ndarray, matrix: csc_matrix, right: np.ndarray, cones: tuple[int, int], accuracy: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Primal and dual point where the solver stopped, of min cost.x with right - matrix x in the cones.
+    """The primal and dual points at which the solver of min cost.x with right - matrix x in the cones stopped.
 
     `cones` counts the rows that must not be negative and, after them, the cones |(x, y)| <= t of three rows each.
     """
@@ -254,7 +254,7 @@ class TreeSearch:
         return plan
 
     def _settle(self, plan: Plan) -> Plan:
-        """Re-compute the tree on the targets and solve again from the start until nothing is gained.
+        """Compute the tree of the targets and solve again from the start positions until nothing is gained.
 
         The minimum spanning tree of the targets has no edge above the range, so the next plan is never longer.
         """
@@ -290,7 +290,7 @@ class TreeSearch:
         """Promising edges (rows i, j) in place of edge k, the best first."""
         forest = np.delete(plan.edges, k, axis=0)
         without = self._solve(forest, spanning=False)
-        if not self._better(without, plan):  # another part of the tree is as bad
+        if not self._better(without, plan):  # another part of the tree is as long
             return
         inside = one_side(len(self._positions), forest, plan.edges[k, 0])
         pairs = crossing_pairs(without.targets, inside)

@@ -32,7 +32,7 @@ HOLD_M = (
 )
 NEAREST_MEMBERS = 4
 CLIP = 3.0  # of offsets in units of the range
-_CANDIDATES = 12  # neighbors asked of the trees at first: more than NEAREST_MEMBERS so that ties stay whole
+_CANDIDATES = 12  # neighbors that trees are first asked for: more than NEAREST_MEMBERS, so that ties stay whole
 _TIE_DECIMALS = 6  # distances equal to a micrometer (at a range of 120 m) are ties
 
 Actor = Callable[[np.ndarray], np.ndarray]  # (n, 20) observations -> (n, 2) actions in [-1, 1]
@@ -157,7 +157,7 @@ def _nearest_first(offsets: np.ndarray, valid: np.ndarray, unit: float) -> np.nd
 def _nearest_members(views: SubnetViews) -> np.ndarray:
     """(n, 4, 2) m, offsets to the nearest members of the own subnet, zero padded."""
     p, n, unit = views.positions, len(views.positions), views.mission.physics.unit
-    # A third coordinate lifts every subnet to its own floor, far above any distance within one.
+    # A third coordinate puts every subnet on a level of its own, farther apart than any two members.
     floor = views.subnet[:, None] * (4.0 * (np.ptp(p, axis=0).max() + unit))
     points = np.hstack([p, floor])
     k = min(n, _CANDIDATES)
@@ -181,7 +181,7 @@ def _nearest_lost(views: SubnetViews, tree: cKDTree) -> np.ndarray:
         lost = label[found] != views.subnet[open_rows][:, None]
         offset[open_rows] = _nearest_first(views.roster[found] - p[:, None], lost, unit)[:, 0]
         open_rows = open_rows[~lost.any(axis=1)]
-        k *= 4  # deep inside a large subnet everybody near is a member: look farther
+        k *= 4  # deep inside a large subnet all UAVs nearby are members: look farther
     return offset
 
 
@@ -196,7 +196,7 @@ class CrMa(SubnetMethod):
     summary = "learned headings (MADDPG) with potential fields for contacts and links (Li et al. 2025)"
     learned = True
     training = "phygail.methods.cr_ma.train:job"
-    # Sums of places and of roster spots, their number, and who is a member.
+    # Sums of places and of roster spots, their number, and a bit for every member.
     talk = replace(HELLO, summed_bytes=2 * PLACE_BYTES + ID_BYTES, roster_bits=1)
 
     def __init__(

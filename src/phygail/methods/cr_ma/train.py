@@ -102,8 +102,8 @@ class CrMaConfig:
 
 SETTINGS = CrMaConfig()
 
-# Snapshots are compared on 40 fixed swarms of the training size, and on 12 of a size the weights are carried to:
-# snapshots alike at N = 20 differ there (success 0.75 to 1.00). None is trained on.
+# Snapshots are compared on 40 fixed swarms of the training size and on 12 larger ones: snapshots that are alike at
+# N = 20 differ there (success 0.75 to 1.00). No training uses these swarms.
 VALIDATION_CASES = 40
 TRANSFER_UAVS = 100
 TRANSFER_DAMAGE = (0.25, 0.5, 0.75, 0.9)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 CR_MGC, DEMD = "cr-mgc", "demd"  # kinds of weight files
 VERSION = 1  # of both architectures: weights of another one are refused
 HOPS = 3  # k of DEMD without damage
-DAMAGED_PER_HOP = 50  # one more hop for each so many damaged
+DAMAGED_PER_HOP = 50  # damaged UAVs per further hop
 
 
 @register
@@ -116,8 +116,8 @@ def weights_name(profile: str) -> str:
 def plan_case(points: np.ndarray, operator: np.ndarray, mission: Mission, *, normalized: bool) -> PlanCase:
     """The case in coordinates from the map's center.
 
-    The map is the square of side W around the center; should a user's own center leave somebody outside, it grows to
-    hold all of them.
+    The map is the square of side W around the center; if a user's own center leaves UAVs
+    outside, it grows to hold all of them.
     """
     import torch
 
@@ -206,7 +206,7 @@ class Demd(TrainedPlanMethod):
 
 
 def _distinct(cases: list[DemdCase]) -> list[DemdCase]:
-    """Without those whose graph occurred before: where all UAVs are a few hops apart, one hop less changes nothing."""
+    """The cases without repeated graphs: where all UAVs are a few hops apart, one hop less changes nothing."""
     return [case for k, case in enumerate(cases) if not any(case.operator.equal(first.operator) for first in cases[:k])]
 
 
@@ -220,8 +220,8 @@ def hop_distances(roster: np.ndarray, range_m: float) -> np.ndarray:
 def hop_graph(hops: np.ndarray, damaged: int, fewer_hops: int = 0) -> tuple[np.ndarray, int]:
     """The k-hop graph of the alive ((n, n) bool, zero diagonal) and its k = 3 + floor(N_dmg / 50) - `fewer_hops`.
 
-    Should that graph have no edge, k grows until it is connected; if even the layout before the damage was in pieces,
-    k ends at its longest path.
+    If that graph has no edge, k grows until it is connected; if even the layout before the damage was split, k ends at
+    its longest path.
 
     Args:
         hops: (n, n) pre-damage hop distances of the alive.

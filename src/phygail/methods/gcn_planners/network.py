@@ -1,7 +1,7 @@
 """The network of CR-MGC and DEMD, a stack of graph convolutions, and Adam on its weights without autograd.
 
 A case takes a thousand steps on matrices so small that bookkeeping costs more than arithmetic. Here the gradient is
-written out, all parameters stand in one vector, and every buffer is allocated once. The numbers are those of autograd
+written out, all parameters are in one vector, and every buffer is allocated once. The numbers are those of autograd
 and `torch.optim.Adam` (tests compare them); benchmarks/stack_descent.py says what it saves.
 """
 
@@ -76,8 +76,8 @@ class StackDescent:
         operator: (n, n), H of all layers but the first.
         first: (n, m), operator of the first layer; H if None.
         rate: Adam's.
-        gather_last: Whether the last layer is (H X) W, for those who want H X (`gathered`); else H (X W), which is
-            less work: the same but for rounding.
+        gather_last: Whether the last layer is (H X) W, for callers that need H X (`gathered`); else it is H (X W),
+            which is less work and equal up to rounding.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class StackDescent:
         self._steps = 0
         n = len(operator)
         wide = [weight.shape[1] for weight in self._weights]
-        # Of layer l: what it reads, what its weights act on (H X), and what it hands on. The first reads constants.
+        # For each layer: its input, what its weights act on (H X), and its output. The first layer reads constants.
         self._reads = [inputs, *(torch.empty(n, width) for width in wide[:-1])]
         constant = (operator if first is None else first) @ inputs
         self._gathered = [constant, *(torch.empty(n, weight.shape[0]) for weight in self._weights[1:])]
@@ -108,7 +108,7 @@ class StackDescent:
 
     @property
     def gathered(self) -> Tensor:
-        """(n, width), H X_7 of the last forward pass: what the last layer's weights act on. Do not keep: it changes."""
+        """(n, width), H X_7 of the last forward pass: what the last weights act on. The next pass overwrites it."""
         assert self._gather_last
         return self._gathered[-1]
 
@@ -155,7 +155,7 @@ class StackDescent:
 
 
 def _flatten(network: ConvolutionStack) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-    """All parameters as one vector, of which the network's become views, and those views: weights and biases."""
+    """All parameters as one vector, and the network's weights and biases, which become views of it."""
     layers = network.convolutions
     values = torch.cat([part.detach().reshape(-1) for layer in layers for part in (layer.weight, layer.bias)])
     weights, biases = _views(values, [layer.weight for layer in layers], [layer.bias for layer in layers])

@@ -14,9 +14,9 @@ from phygail.swarm.tree import spanning_tree
 
 SMOOTHING_M = 10.0  # temperature of the smooth maximum
 
-SPLIT_PENALTY_M = 1000.0  # of J per subnet too many
+SPLIT_PENALTY_M = 1000.0  # of J, per subnet above one
 
-LEAST_RATE = 0.01  # of the first one, where a decaying rate ends
+LEAST_RATE = 0.01  # of the first rate, where a decaying rate ends
 BALANCE_STEP = 0.01  # of a loss weight, per iteration
 LEAST_WEIGHT = 0.02  # of a loss
 BALANCE_POWER = 0.12  # how much slower-falling losses are favored
@@ -77,7 +77,7 @@ class Found:
         targets: (n, 2) m, in coordinates of the case; None if no iterate was connected.
         cost_m: Its J.
         costs_m: J of every iterate.
-        split: Number of disconnected iterates so far. split_run: Those in a row.
+        split: Number of disconnected iterates so far. split_run: Number of disconnected iterates in a row.
     """
 
     targets: np.ndarray | None = None
@@ -134,7 +134,7 @@ PROFILES = {
 EARLIEST_STOP = 50  # iterations before the published stop rules may act
 LARGE = 2_000  # alive; larger swarms get fewer iterations ...
 FEWEST = 10  # ... but not fewer than this
-LEAST_GAIN_M = 0.1  # an improvement of J smaller than this is none
+LEAST_GAIN_M = 0.1  # a smaller improvement of J does not count
 
 
 def squashed_targets(network: ConvolutionStack, case: PlanCase) -> Tensor:
@@ -148,7 +148,7 @@ def squash(raw: Tensor, case: PlanCase) -> Tensor:
 
 
 def descent_loss(targets: Tensor, case: PlanCase, *, smooth: bool, guard: bool) -> Tensor:
-    """What the gradient is taken of: the largest displacement, plus the gap while the plan is split (the guard)."""
+    """The loss that is descended: the largest displacement, plus the gap while the plan is split (the guard)."""
     displacement = smooth_displacement if smooth else largest_displacement
     loss = displacement(targets, case.positions)
     return loss + gap(targets, case.range_m) if guard else loss
@@ -192,7 +192,7 @@ def affordable(iterations: int, alive: int) -> int:
 
 @dataclass(frozen=True)
 class DemdProfile:
-    """What the profiles differ in.
+    """Settings of DEMD (METHODS 3.5).
 
     Attributes:
         name: "faithful" or "guarded".
@@ -202,7 +202,7 @@ class DemdProfile:
         least_gain: Relative.
         rate: Adam's.
         guard: Whether a split iterate also descends on its gap, as in CR-MGC; the search then does not end on splits,
-            and the kept plan is the connected one with the smallest L1: J with moving weights is no common scale.
+            and the kept plan is the connected one with the smallest L1, since J with moving weights is not comparable.
         smooth: Whether the gradient of L1 is that of a smooth maximum (log-sum-exp, 10 m).
         pretrained: Whether the search starts from the bundled weights instead of random ones.
         centered: Whether coordinates count from the center of the map instead of its corner.
@@ -286,8 +286,8 @@ def rebalanced(weights: np.ndarray, slopes: np.ndarray, losses: np.ndarray, firs
     """One GradNorm step on the loss weights (a1, a2).
 
     G_i = a_i |dL_i/dW_last|, r_i = (L_i/L_i(0)) / mean, target_i = mean(G) r_i^0.12 held constant; the slope of
-    sum |G_i - target_i| in a_i has the sign of G_i - target_i, and a_i moves 0.01 against it. Kept at 0.02 or more and
-    at a sum of 2.
+    sum |G_i - target_i| in a_i has the sign of G_i - target_i, and a_i moves 0.01 against it. The weights stay at
+    0.02 or more, and their sum at 2.
 
     Args:
         weights: (2,), a. slopes: (2,), |dL_i/dW_last|. losses: (2,) m. first: (2,) m, at the first iterate.

@@ -1,6 +1,6 @@
-"""Meta-learning of CR-MGC's initial weights (METHODS 3.4): `phygail train cr-mgc`. DEMD's pre-training uses it, too.
+"""Meta-learning of CR-MGC's initial weights (METHODS 3.4): `phygail train cr-mgc`. DEMD uses it, too.
 
-That is the starting point of DEMD's guarded profile (METHODS 3.5, CPU note): `phygail train demd`.
+The same training gives the initial weights of DEMD's guarded profile (METHODS 3.5, CPU note): `phygail train demd`.
 
 For a pair of tasks (support, query), theta' = theta - rate * g_support(theta); the query's gradient at theta' moves
 theta. One theta serves every swarm size: the weights of a planner do not depend on the number of UAVs.

@@ -31,7 +31,7 @@ VERSION = 1  # of features and network; weights of another version are refused
 UPDATES = 240  # online, per case
 PLANS = 16  # sampled per update
 ONLINE_RATE = 6e-4  # Adam
-LARGEST_NETWORK = 2_000  # alive UAVs; dense attention beyond it would need gigabytes, the plan is Y then
+LARGEST_NETWORK = 2_000  # alive UAVs; above it dense attention would need gigabytes, and the plan is Y
 
 
 def make_task(spots: np.ndarray, half_width_m: float, physics: Physics) -> tuple[PlanTask, int]:
@@ -79,7 +79,7 @@ def improve(
     with one_thread():  # small matrices: more threads only wait for each other, and rounding would depend on them
         for _ in range(updates):
             sampled = sample_plans(policy, task, plans, noise)
-            reached = np.where(sampled.verdict.subnets == 1, sampled.verdict.largest_m, np.inf)
+            reached = np.where(sampled.judgment.subnets == 1, sampled.judgment.largest_m, np.inf)
             winner = int(reached.argmin())
             if reached[winner] < smallest:
                 best, smallest = sampled.plans[winner], float(reached[winner])

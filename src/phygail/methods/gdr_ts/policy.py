@@ -58,7 +58,7 @@ class GraphAttention(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class PlanTask:
-    """What the policy is asked.
+    """The task of the policy: one split swarm.
 
     Attributes:
         positions: (n, 2) m, relative to the center.
@@ -120,8 +120,8 @@ def decode(task: PlanTask, action: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
-    """Of k plans for n UAVs.
+class Judgment:
+    """The judgment of k plans for n UAVs.
 
     Attributes:
         reward: (k,) r of each plan.
@@ -136,15 +136,15 @@ class Verdict:
     subnets: np.ndarray
 
 
-def judge(task: PlanTask, plans: np.ndarray) -> Verdict:
+def judge(task: PlanTask, plans: np.ndarray) -> Judgment:
     """R = -(max_i |q_i - p_i| + 0.2 mean_i |q_i - p_i| + 2 gap(Q))/(W/2) - 0.5 (N_c(Q) - 1) of plans (k, n, 2) m.
 
     The gap term is ours. Without it "leave one UAV behind" (0.5) can beat a long flight, and among split plans only
     the flight counts: policies then learn to stay at home. Closing a gap of g meters costs at most 1.2 g of flight,
     less than the 2 g it is charged with, so connected plans are best.
 
-    A UAV's own part: its term of the mean, the maximum if it is the one that flies farthest, and every tree edge too
-    long that ends at it. Both ends answer for the whole edge: either could close it.
+    A UAV's own part is its term of the mean, the maximum if it flies farthest, and every tree edge that is too long and
+    ends at it. The whole edge counts for both ends: either could close it.
     """
     count, n = plans.shape[:2]
     rows = np.arange(count)
@@ -159,7 +159,7 @@ def judge(task: PlanTask, plans: np.ndarray) -> Verdict:
     reward = own.sum(axis=1) - edge_cost.sum(axis=1)
     for end in ends:
         np.subtract.at(own, (rows[:, None], end), edge_cost)
-    return Verdict(reward, own, moves[rows, farthest], 1 + split.sum(axis=1))
+    return Judgment(reward, own, moves[rows, farthest], 1 + split.sum(axis=1))
 
 
 def plan_trees(plans: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray]:
@@ -188,11 +188,11 @@ def plan_trees(plans: np.ndarray) -> tuple[tuple[np.ndarray, np.ndarray], np.nda
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """Plans of one policy on one task: loss to descend, plans (k + 1, n, 2) m (the mean's plan last), their verdict."""
+    """Plans of one policy on one task: loss, plans (k + 1, n, 2) m (the mean's plan last), and their judgment."""
 
     loss: Tensor
     plans: np.ndarray
-    verdict: Verdict
+    judgment: Judgment
 
 
 def sample_plans(policy: PlanPolicy, task: PlanTask, samples: int, noise: torch.Generator) -> Sampled:
@@ -205,18 +205,18 @@ def sample_plans(policy: PlanPolicy, task: PlanTask, samples: int, noise: torch.
     with torch.no_grad():
         action = mean + std * torch.randn((samples, *mean.shape), generator=noise)
         plans = decode(task, torch.cat([action, mean[None]]).double().numpy())
-    verdict = judge(task, plans)
-    weight = torch.from_numpy(advantages(verdict.reward[:samples], verdict.own[:samples])).float()
-    # Of a Gaussian, without the constant, which has no gradient.
+    judgment = judge(task, plans)
+    weight = torch.from_numpy(advantages(judgment.reward[:samples], judgment.own[:samples])).float()
+    # Log-probability of a Gaussian, without the constant, which has no gradient.
     log_probability = (-0.5 * ((action - mean) / std).square() - policy.log_std).sum(dim=-1)
-    return Sampled(-(weight * log_probability).mean(), plans, verdict)
+    return Sampled(-(weight * log_probability).mean(), plans, judgment)
 
 
 def advantages(reward: np.ndarray, own: np.ndarray) -> np.ndarray:
     """(k, n) advantage of each UAV in each sampled plan, from (k,) rewards and (k, n) own parts.
 
-    (r - mean r)/(std r + 1e-6) within the task, the same for everybody, plus (own - mean own) of the UAV. The second
-    part is ours: with the first alone a UAV's signal drowns in the noise of all the others.
+    (r - mean r)/(std r + 1e-6) within the task, the same for all UAVs, plus (own - mean own) of the UAV. The second
+    part is ours: with the first alone the signal of a UAV is lost in the noise of all the others.
     """
     team = (reward - reward.mean()) / (reward.std() + 1e-6)
     return team[:, None] + own - own.mean(axis=0)

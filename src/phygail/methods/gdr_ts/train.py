@@ -71,7 +71,7 @@ def learn(config: GdrTsConfig) -> Iterator[Update]:
         optimizer.param_groups[0]["lr"] = (1 - share) * config.rate_first + share * config.rate_last
         drawn = [sample_plans(policy, turned(tasks, rng), config.plans, noise) for _ in range(config.scenarios)]
         descend(policy, optimizer, torch.stack([item.loss for item in drawn]).mean())
-        reward = float(np.mean([item.verdict.reward[: config.plans].mean() for item in drawn]))
+        reward = float(np.mean([item.judgment.reward[: config.plans].mean() for item in drawn]))
         yield Update(update, {"reward": reward}, policy)
 
 

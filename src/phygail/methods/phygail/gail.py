@@ -21,15 +21,15 @@ from phygail.methods.phygail.rewards import imitation_reward
 from phygail.methods.phygail.rollout import Rollout, on_other_maps, shuffled, split
 from phygail.rng import generator
 
-PATIENCE = 20  # epochs in a row before a discriminator is said to win or to be blind
-CLEAR = 0.02  # how near to its labels, or to 1/2, it then is
+PATIENCE = 20  # epochs in a row after which a discriminator counts as winning or as blind
+CLEAR = 0.02  # distance to its labels, or to 1/2, that counts as such an epoch
 Behavior = tuple[GraphInput, Tensor]  # observations and what each receiver did: (n, 2), executed velocity / v_max
 
 
 def update_discriminator(
     learner: Learner, rollout: Rollout, experts: ExpertSet | Pool, config: TrainConfig, epoch: int
 ) -> dict[str, float]:
-    """One pass over the rollout, or a share of it; every part meets as many nodes of expert frames, turned (D4)."""
+    """One pass over the rollout, or a share of it; parts are paired with as many nodes of turned expert frames (D4)."""
     if config.w_il == 0.0:
         return {}
     assert isinstance(experts, ExpertSet)  # `TrainConfig` asks for it
@@ -79,7 +79,7 @@ def paired_batches(
 
 
 def noisy(command: Tensor, config: TrainConfig, noise: torch.Generator) -> Tensor:
-    """Commands with noise: experts fly straight and the policy jitters, a cue the discriminator must not live on."""
+    """Commands with noise: experts fly straight and the policy jitters, a cue that the discriminator must not use."""
     return command + config.action_noise * torch.randn(command.shape, generator=noise)
 
 
@@ -98,8 +98,8 @@ def imitation_rewards(discriminator: Discriminator, rollout: Rollout, config: Tr
 def diagnosis(entries: Sequence[Entry], config: TrainConfig) -> str:
     """What is wrong with a run and what to do about it, from the last entries of its log; empty if nothing is.
 
-    A discriminator that wins tells the policy nothing any more, nor does one that cannot tell the two apart. Values
-    beyond any return have diverged.
+    A discriminator that wins no longer tells the policy anything, and neither does one that cannot tell the two apart.
+    Values beyond any return have diverged.
     """
     recent = entries[-PATIENCE:]
     error = recent[-1]["ppo"]["value"] if recent else 0.0

@@ -223,9 +223,12 @@ def perceive(view: SubnetView | SubnetViews, spec: GraphSpec = PAPER, dtype: typ
         # All measure from the same point: one center and one node per damaged UAV serve every subnet.
         group, groups, origins, centers = np.zeros_like(group), 1, origins[:1], centers[:1]
     links = (np.concatenate([view.pairs[:, 0], view.pairs[:, 1]]), np.concatenate([view.pairs[:, 1], view.pairs[:, 0]]))
-    near = view.damaged_in_range if spec.k_dmg else np.empty((0, 2), dtype=np.intp)
+    near, spots = np.empty((0, 2), dtype=np.intp), view.roster
+    if spec.k_dmg:
+        near, spots = view.damaged_in_range, np.array(view.roster)
+        spots[near[:, 1]] = view.damaged_spots  # whoever was lost in flight lies elsewhere
     around = Surroundings(
-        view.positions, view.velocities, links, view.roster, (near[:, 0], near[:, 1]), group, origins, centers,
+        view.positions, view.velocities, links, spots, (near[:, 0], near[:, 1]), group, origins, centers,
         np.full(groups, spec.scale_m or view.mission.width_m / 2), np.full(groups, view.mission.physics.speed_mps),
         _zeros(groups),
     )  # fmt: skip

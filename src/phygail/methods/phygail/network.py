@@ -246,7 +246,7 @@ class GraphEncoder(nn.Module):
             nn.Linear(spec.features + TYPE_WIDTH, hidden), nn.ReLU(), nn.Linear(hidden, spec.width), nn.ReLU()
         )
         self.layers = nn.ModuleList(_make_layer(spec) for _ in range(spec.layers))
-        if spec.compact:  # without LayerNorm embeddings of size 1 would drown what a small network reads
+        if spec.compact:  # without LayerNorm, embeddings of size 1 would outweigh the features
             for module in self.modules():
                 if isinstance(module, nn.Embedding):
                     nn.init.normal_(module.weight, std=COMPACT_EMBEDDING)

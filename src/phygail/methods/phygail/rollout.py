@@ -339,7 +339,7 @@ def critic_facts(state: BatchState, expert_steps: np.ndarray, config: TrainConfi
         facts += [state.steps / state.cases.budget_steps, state.steps / (config.tolerance * expert_steps)]
     if config.critic_gap:
         total, largest = tree_gaps_m(state)
-        facts += [np.log(expert_steps), largest / state.cases.reach_m, total / state.cases.reach_m]
+        facts += [np.log(expert_steps), largest / state.cases.link_m, total / state.cases.link_m]
     return np.stack(facts, axis=1).astype(np.float32) if facts else np.zeros((len(expert_steps), 0), np.float32)
 
 

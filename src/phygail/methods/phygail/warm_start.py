@@ -1,7 +1,7 @@
 """Optional warm start, to be disclosed: behavior cloning of expert frames, then DAgger (METHODS 4.6).
 
-Frames of experts show only what experts meet: a clone that drifts off meets something else and has no answer. Here the
-policy flies, and for every state it comes to a teacher says what it would do there. The teacher is SIDR: it wins most
+Expert frames show only states of experts: a clone that drifts off gets into other states and has no answer. Here the
+policy flies, and a teacher says for each of its states what it would do there. The teacher is SIDR: it wins most
 scenarios of the paper's pool, always reconnects, and needs no memory, so it can answer for any state.
 """
 
@@ -69,7 +69,7 @@ def clone_experts(learner: Learner, experts: ExpertSet, config: TrainConfig) -> 
 
 
 def teach(learner: Learner, experts: ExpertSet, config: TrainConfig) -> Iterator[float]:
-    """Imitate the teacher where the policy comes to; yields the mean squared error of every round.
+    """Imitate the teacher in the states of the policy; yields the mean squared error of every round.
 
     A round flies `worlds` x `horizon` steps and learns from them once.
     """

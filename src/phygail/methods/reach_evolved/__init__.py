@@ -1,9 +1,9 @@
 """`reach-evolved`, the evolved rule (docs/methods/reach-evolved.md), and `reach-cloned`, its start. No torch.
 
-The policy is a gate on each lost teammate and an anchor gate per subnet: in numpy, and in ONNX Runtime, which flies.
-PhyGNN's message S (w_att - w_rep) on a direction instead of a hidden vector: the message to a UAV is a sum of unit
-vectors times scalars that do not change when everything is rotated, reflected or moved. So the policy is equivariant by
-construction, and what it learns in one corner of the map holds in the others.
+The policy is a gate on each lost teammate and an anchor gate per subnet. Both exist in numpy and in ONNX Runtime, which
+flies. PhyGNN's message S (w_att - w_rep) acts on a direction here, not on a hidden vector: the message to a UAV is a
+sum of unit vectors times scalars. The scalars do not change when the scene is rotated, reflected or moved. So the
+policy is equivariant by construction, and what it learns in one corner of the map holds in the others.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ReachEvolved(SubnetMethod):
     learned = True
     training = "phygail.methods.reach_evolved.train:evolve"
     dead_reckons = True
-    talk = replace(FLOOD, roster_bits=8 * NUMBER_BYTES)  # a belief about everybody
+    talk = replace(FLOOD, roster_bits=8 * NUMBER_BYTES)  # a belief about every UAV
     policy_name: ClassVar[str] = "reach-evolved"
 
     def __init__(self, rng: np.random.Generator | None = None, *, policy: str | Path | None = None) -> None:
@@ -153,7 +153,7 @@ class GateShape:
 def evaluate_edges(layers: tuple[np.ndarray, ...], features: np.ndarray) -> np.ndarray:
     """(E,) strength S (w_att - w_rep) in units of v_max.
 
-    The reference that the compiled and the exported form are held to.
+    Tests hold the compiled and the exported form against it.
     """
     signed, size = edge_parts(layers, features)
     return signed * size

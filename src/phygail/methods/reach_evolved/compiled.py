@@ -1,4 +1,4 @@
-"""One flight of the evolved rule as a compiled loop: what evolution flies, thousands of times a minute.
+"""One flight of the evolved rule as a compiled loop, which evolution flies thousands of times a minute.
 
 Compiled by Numba on first use (seconds, then cached in __pycache__). World, links and tree are those of
 `swarm.compiled`; constants of the rule are arguments. A test flies the rule and this loop and compares positions.
@@ -18,7 +18,7 @@ from phygail.sensing import beliefs
 from phygail.sensing.beliefs import BeliefSpec
 from phygail.swarm.compiled import FAR_M2, World, keep_links, kernel, label_subnets, toward
 
-_CERTAIN = -12.0  # exponent below which a belief is one to 1e-5
+_CERTAIN = -12.0  # exponent below which a belief differs from one by less than 1e-5
 
 
 def fly_policy(world: World, vector: np.ndarray, shape: GateShape, spec: BeliefSpec) -> int:
@@ -45,7 +45,7 @@ def _arguments(world: World, vector: np.ndarray, shape: GateShape, spec: BeliefS
 
 
 @numba.njit(cache=True, fastmath=True)
-def _gates(inputs, w1, b1, w2, b2, hidden, out):
+def run_gates(inputs, w1, b1, w2, b2, hidden, out):
     """One hidden layer of ReLU; the inner loops run along rows so that they become vector instructions."""
     for h in range(len(b1)):
         hidden[h] = b1[h]
@@ -166,7 +166,7 @@ def episode(spots, roster, alive, center, numbers, rule, rules, spec, ew1, eb1, 
             clock, far = min(t * stride / clock_m, longest_clock), math.log1p(away / range_m)
             share = math.log(m / (survival * total))
             facts[0], facts[1], facts[2], facts[3], facts[4] = log_s, clock, log_m, far, share
-            _gates(facts, aw1, ab1, aw2, ab2, hidden, anchor)
+            run_gates(facts, aw1, ab1, aw2, ab2, hidden, anchor)
             bx, by = toward(gx, gy, center[0], center[1], stride)
             speed = min(max(1.0 + anchor[0], 0.0), 1.0)
             bx, by = bx * speed / stride, by * speed / stride
@@ -180,7 +180,7 @@ def episode(spots, roster, alive, center, numbers, rule, rules, spec, ew1, eb1, 
                 inputs[2] = min(known[k], deepest)
                 inputs[5] = ((center[0] - gx) * ux + (center[1] - gy) * uy) / (away + stride)
                 inputs[7], inputs[8] = radius[k], share
-                _gates(inputs, ew1, eb1, ew2, eb2, hidden, out)
+                run_gates(inputs, ew1, eb1, ew2, eb2, hidden, out)
                 signed = 1.0 / (1.0 + math.exp(-out[0])) - 1.0 / (1.0 + math.exp(-out[1]))
                 force = weight[k] * signed * math.exp(min(max(out[2], weakest), strongest))
                 pull[i, 0] += force * ux

@@ -33,7 +33,7 @@ from phygail.methods.reach_evolved import (
 )
 from phygail.sensing.beliefs import ANCHOR_FEATURES, EDGE_FEATURES, BeliefSpec, LostEdges
 
-# What the features can be (`sensing.beliefs`), in their order: there the parity is checked.
+# Ranges of the features (`sensing.beliefs`), in their order: parity is checked within them.
 _EDGE_RANGES = ((0, 1), (0, 5), (-3, 3), (0, 3), (0, 1), (-1, 1), (0, 2.5), (0, 2.5), (-6, 0.5))
 _ANCHOR_RANGES = ((0, 5), (0, 3), (0, 1), (0, 2.5), (-6, 0.5))
 _NAMES = ("edge1", "edge1.bias", "edge2", "edge2.bias", "anchor1", "anchor1.bias", "anchor2", "anchor2.bias")

@@ -1,7 +1,7 @@
 """Lessons: behavior cloning of `reach` in worlds with at most 20 UAVs flying, where evolution starts.
 
 Reach flies worlds with at most 20 UAVs; at every step the gates see what the policy would see (lost teammates at their
-roster spots, as reach believes) and learn the velocities that reach commanded. Torch is needed here only.
+roster spots, as reach believes) and learn the velocities that reach commanded. Only this file needs torch.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from phygail.sensing.views import Observer, Scope
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.simulator import initial_state, step
 
-LONGEST_FLIGHT = 150  # steps: later reach no longer reaches out
+LONGEST_FLIGHT = 150  # steps; afterwards reach has stopped flying toward lost teammates
 
-# As reach thinks: the lost stay at their spots, and one look is enough.
+# The beliefs of reach: lost teammates stay at their spots, and one look rules them out.
 REACH_BELIEF = BeliefSpec(drift=0.0, sigma_m=1.0, sigma_rate=0.001, depth_half=0.0, depth_scale=0.05)
 
 

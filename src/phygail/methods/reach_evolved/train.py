@@ -5,7 +5,7 @@ generation draws `population` policies around the mean, flies all of them throug
 spread toward the better half. Worlds are new in every generation and depend on (seed, generation) only, so a run
 resumes exactly.
 
-Its run folder (`learning.run`) also has clone.safetensors: where it began, a policy of its own.
+Its run folder (`learning.run`) also has clone.safetensors, the policy that it began with.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Genome:
         return np.concatenate([gates, [spec.drift, logs[0], logs[1], spec.depth_half, logs[2]]]).astype(float)
 
     def split(self, vector: np.ndarray) -> tuple[np.ndarray, BeliefSpec]:
-        """Gate weights (float32) and beliefs of a vector; numbers without meaning are brought back into their range."""
+        """Gate weights (float32) and beliefs of a vector; numbers out of range are clipped."""
         drift, sigma, rate, half, scale = vector[self.shape.size :]
         spec = replace(
             self.base, drift=float(np.clip(drift, 0.0, 1.2)), sigma_m=_positive(sigma), sigma_rate=_positive(rate),
@@ -144,7 +144,7 @@ class Search:
         c_path = (4 + effective / size) / (size + 4 + 2 * effective / size)
         calm = length / math.sqrt(1 - (1 - c_sigma) ** (2 * (self.generation + 1))) < (1.4 + 2 / (size + 1)) * expected
         self.path = (1 - c_path) * self.path + calm * math.sqrt(c_path * (2 - c_path) * effective) * step
-        faster = (size + 2) / 3  # a diagonal has fewer numbers to learn
+        faster = (size + 2) / 3  # a diagonal covariance has fewer numbers to learn
         c_one = min(0.5, faster * 2 / ((size + 1.3) ** 2 + effective))
         c_rank = min(1 - c_one, faster * 2 * (effective - 2 + 1 / effective) / ((size + 2) ** 2 + effective))
         rank = weights @ steps**2
@@ -268,12 +268,12 @@ def evolve(run: EvolveRun, *, until: int | None = None, workers: int = 1, tensor
             entry["seconds"] = {stage: round(value, 3) for stage, value in seconds.items()}
             entry["rate"] = {"world_steps_per_s": float(np.sum(flights)) / max(seconds["generation"], 1e-9)}
             log.write(entry)
-            _save_state(run)  # last: what it says is done, is done
+            _save_state(run)  # last, so that everything before it is on disk
     return run.best
 
 
 def validation_cells(config: EvolveConfig) -> list[list[World]]:
-    """Worlds by (N, damage), N outer: larger swarms than any trained in."""
+    """Worlds by (N, damage), N outer: swarms larger than those of the training."""
     cells = []
     for size in config.validation_sizes:
         for ratio in config.validation_damage:
@@ -303,7 +303,7 @@ def _fly(genome: Genome, vector: np.ndarray, worlds: Sequence[World]) -> np.ndar
 
 
 def _still(genome: Genome) -> np.ndarray:
-    """Gates that pull nobody: the yardstick by which worlds are made comparable."""
+    """Gates that pull nobody; their flights make worlds comparable."""
     parts = [part.copy() for part in genome.shape.layers(np.zeros(genome.shape.size, dtype=np.float32))]
     parts[3][:] = (STILL, 0.0, STILL)
     return genome.join(np.concatenate([part.ravel() for part in parts]), REACH_BELIEF)

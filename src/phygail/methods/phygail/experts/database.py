@@ -37,7 +37,7 @@ _RECORD = "build.json"
 FORMAT = "phygail-experts"
 FORMAT_VERSION = 1
 SUFFIXES = (".h5", ".hdf5")
-_PACKED = ("layout", "positions", "velocities")  # the long ones are compressed
+_PACKED = ("layout", "positions", "velocities")  # long arrays, which are compressed
 _COUNTS = "dropped"
 
 

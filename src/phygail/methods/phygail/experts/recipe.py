@@ -23,10 +23,10 @@ DAMAGE = tuple(k / 20 for k in range(1, 19))  # 0.05 to 0.90: 20 UAVs keep at le
 CASES = 110  # per ratio: 1,980 scenarios
 SEED = 400_000  # reporting uses 0..1000, other trainings 100,000 on: no scenario is drawn twice
 HELD_OUT_EVERY = 10  # cases 0, 10, 20, ... of every ratio are for validation: at least 10 %
-MOST_RANGE_SCALE = 10.0  # beyond it the range is that of a contact
+MOST_RANGE_SCALE = 10.0  # beyond it the range would be as short as the contact distance
 
-# The order decides ties: methods with local information stand before those that plan globally, because the learner
-# sees only its surroundings, too. Every method flies with its defaults.
+# The order decides ties: methods with local information come before those that plan globally, because the learner,
+# too, sees only its surroundings. Every method flies with its defaults.
 POOLS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "paper": ("center-fly", "hero", "sidr", "cr-mgc", "demd", "gdr-ts", "cr-ma"),
@@ -44,7 +44,7 @@ class Recipe:
 
     Attributes:
         pool: Name of the pool the methods come from.
-        methods: Who flies; the order decides ties.
+        methods: Methods that fly; their order decides ties.
         left_out, missing: Members of the pool that the user left out, and that cannot fly here.
         uavs: Swarm size N.
         damage: Damage ratios, at most three decimals.

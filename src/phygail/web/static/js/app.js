@@ -40,8 +40,8 @@ export class App {
   /** Fly a case from a file. */
   setUpFile(world, settings = {}) {
     this.fromFile = true;
-    this.settings = { ...this.settings, hits: [], ...settings };
-    this.begin(world, []);
+    this.settings = { ...this.settings, ...settings, hits: world.strikes ?? [] };
+    this.begin(world, this.settings.hits);
   }
 
   /** Show a recorded flight: beside the lanes of its case where that is shown, alone where it is not. */
@@ -95,9 +95,12 @@ export class App {
 
   /** Strike UAVs now. `spots` ([x, y, radius], m) are where it flashes. */
   strike(ids, spots, now) {
+    // After the end the network is one and everybody knows it: the strike hits one step later.
+    const over = this.race.length > 0 && this.race.done && this.step >= this.race.length;
     this.clock = this.step;
-    const hit = this.race.strike(this.step, ids);
+    const hit = this.race.strike(this.step + (over ? 1 : 0), ids);
     if (!hit.length) return hit;
+    if (over) this.clock++;
     this.settings.hits = this.race.events;
     this.race.advanceTo(this.step);
     if (!this.calm) this.flash = { begin: now, spots };

@@ -127,17 +127,17 @@ function wireShare(app) {
     else copy(app, `${location.href.split("#")[0]}#${link}`, "The link is copied.");
   });
   byId("save").addEventListener("click", () => {
-    const blob = new Blob([writeScenario(app.world, lostAtStart(app))], { type: "application/json" });
+    const blob = new Blob([writeScenario(app.world, lostAtStart(app), app.race.events)], { type: "application/json" });
     const anchor = Object.assign(document.createElement("a"), { href: URL.createObjectURL(blob), download: fileName(app) });
     anchor.click();
     setTimeout(() => URL.revokeObjectURL(anchor.href), 1000);
-    app.say(`Saved as ${fileName(app)}.${laterNote(app)}`);
+    app.say(`Saved as ${fileName(app)}.`);
   });
   byId("copy-command").addEventListener("click", () => {
     const names = app.settings.methods.filter((name) => name !== BOUND && !METHODS[name].recording);
     const methods = names.length ? ` --methods ${names.join(",")}` : "";
     const command = `phygail recover --scenarios ${fileName(app)}${methods}${app.settings.safety ? " --safety on" : ""}`;
-    copy(app, command, `Copied. Save the case beside it.${laterNote(app)}`, command);
+    copy(app, command, "Copied. Save the case beside it.", command);
   });
   byId("open").addEventListener("click", () => byId("file").click());
   byId("file").addEventListener("change", ({ target }) => {
@@ -191,12 +191,6 @@ export function openRecording(app, file, text, worlds) {
 function lostAtStart(app) {
   const flying = new Set(app.race.firstFrame().ids);
   return Array.from({ length: app.world.layout.length / 2 }, (_, i) => i).filter((id) => !flying.has(id));
-}
-
-/** Strikes in flight are not part of a scenario file. */
-function laterNote(app) {
-  const later = app.race.events.filter((event) => event.step > 0).length;
-  return later ? ` It holds the case at t = 0: the ${later} later strike${later > 1 ? "s are" : " is"} in the link only.` : "";
 }
 
 function fileName(app) {

@@ -12,7 +12,7 @@ export class Race {
     this.world = world;
     this.server = server; // flies what a browser cannot
     this.safety = safety;
-    this.events = events;
+    this.events = this.possible(events);
     this.lanes = [];
     this.setLanes(names);
   }
@@ -70,12 +70,20 @@ export class Race {
 
   /** Strike UAVs at a step; later strikes are forgotten. Gives the UAVs that are hit. */
   strike(step, ids) {
-    const earlier = this.events.filter((event) => event.step <= step);
-    const gone = new Set([...this.world.damaged, ...earlier.flatMap((event) => event.ids)]);
-    const alive = Array.from({ length: this.world.layout.length / 2 }, (_, i) => i).filter((id) => !gone.has(id));
-    const hit = checkStrike(alive, ids);
-    if (hit.length) this.restrike(step, [...earlier, { step, ids: hit }]);
-    return hit;
+    const earlier = this.events.filter((event) => event.step <= step), events = this.possible([...earlier, { step, ids }]);
+    if (events.length === earlier.length) return [];
+    this.restrike(step, events);
+    return events[earlier.length].ids;
+  }
+
+  /** Strikes without those who are lost already, and with two left. */
+  possible(events) {
+    let alive = Array.from({ length: this.world.layout.length / 2 }, (_, i) => i).filter((id) => !this.world.damaged.includes(id));
+    return events.map(({ step, ids }) => {
+      const hit = checkStrike(alive, ids);
+      alive = alive.filter((id) => !hit.includes(id));
+      return { step, ids: hit };
+    }).filter(({ ids }) => ids.length);
   }
 
   /** Take back the strikes by hand. */
@@ -93,13 +101,13 @@ export class Race {
 
   /** Rows of the finishing table, the fastest first. */
   results() {
-    const budget = this.world.budget, { step_s } = this.world.physics;
+    const { step_s } = this.world.physics;
     const rows = this.lanes.map(({ name, flight }) => {
       const steps = name === BOUND ? this.bound.steps : flight.finish;
       const failed = name !== BOUND && flight.done && steps === null;
-      const uavs = flight.last.ids.length;
+      const uavs = flight.frames[0].ids.length;
       return {
-        name, steps, failed, budget,
+        name, steps, failed, budget: flight.budget,
         seconds: steps === null ? null : steps * step_s,
         ratio: steps === null || !this.bound.steps || this.later ? null : steps / this.bound.steps,
         contacts: flight.last.contacts,

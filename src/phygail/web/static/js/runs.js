@@ -10,9 +10,9 @@ const WAIT_MS = 250; // after the last key before the server is asked
 export async function wireRuns(app, section) {
   const { rows, flights } = await ask("runs");
   section.hidden = !rows.length && !flights.length;
-  section.innerHTML = `<h2>Recorded runs</h2><select aria-label="Recorded run"><option value="">choose…</option></select>
-    <input type="search" id="find" placeholder="find a case or method" aria-label="Find rows" hidden>
-    <div class="runs" tabindex="0" role="region" aria-label="Rows of the run" hidden></div>`;
+  section.innerHTML = `<h2>Recorded runs</h2><select aria-label="Recorded run"><option value="">choose…</option></select> ` +
+    `<input type="search" id="find" placeholder="find a case or method" aria-label="Find rows" hidden> ` +
+    `<div class="runs" tabindex="0" role="region" aria-label="Rows of the run" hidden></div>`;
   const select = section.querySelector("select"), find = section.querySelector("input");
   for (const [label, names, kind] of [["Rows", rows, "rows"], ["Flights", flights, "flight"]]) {
     const group = Object.assign(document.createElement("optgroup"), { label });

@@ -6,19 +6,24 @@ export const MOST_IN_FILE = 1000; // UAVs that the page flies from a file
 const LARGEST_COORDINATE_M = 1e7;
 const SMALLEST_QUANTITY = 1e-6;
 const MOST_BYTES = 5e6;
-const KEYS = ["id", "positions", "damaged", "width", "center", "range_m", "speed_mps", "step_s", "contact_m", "budget_steps", "seed"];
+const LATEST_EVENT = 20000; // step
+const KEYS = ["id", "positions", "damaged", "width", "center", "range_m", "speed_mps", "step_s", "contact_m", "budget_steps", "seed", "events"];
+const WORLD_KEYS = ["hold_steps", "links", "obstacles", "vehicle", "knowledge", "altitude", "level", "redundant", "battery_s"];
+const UNUSED_KEYS = ["world", "weather"]; // what a world was drawn from: losses of named UAVs need no draw
 
 /** What is wrong with a user's file, in one line. */
 export class CaseError extends Error {}
 
-/** The text of a scenario file that holds one case. `damaged` is everybody lost at t = 0. */
-export function writeScenario(world, damaged) {
+/** The text of a scenario file that holds one case. `damaged` is everybody lost at t = 0, `events` ([{step, ids}]) who is lost in flight. */
+export function writeScenario(world, damaged, events = []) {
   const points = [];
   for (let i = 0; i < world.layout.length; i += 2) points.push([world.layout[i], world.layout[i + 1]]);
   const { range_m, speed_mps, step_s, contact_m } = world.physics;
   const entry = { id: world.id, width: world.width, center: [...world.center], positions: points, damaged: [...damaged] };
   if (world.boxed) delete entry.width; // it came without a map: readers take the bounding box again
-  Object.assign(entry, { range_m, speed_mps, step_s, contact_m, budget_steps: world.budget });
+  const later = events.filter(({ step }) => step > 0), last = Math.max(0, ...later.map(({ step }) => step));
+  Object.assign(entry, { range_m, speed_mps, step_s, contact_m, budget_steps: world.budget + last });
+  if (last) entry.events = later.map(({ step, ids }) => ({ step, uavs: ids }));
   if (world.seed !== undefined) entry.seed = world.seed; // it came with one: planners draw as they would have
   return `{"scenarios": [\n${JSON.stringify(entry)}\n]}\n`;
 }
@@ -54,18 +59,22 @@ export function readScenario(text) {
 function checkEntry(entry) {
   if (!entry || typeof entry !== "object" || Array.isArray(entry)) throw new CaseError("scenario 0 is no object");
   if (typeof entry.id !== "string" || !entry.id) throw new CaseError("scenario 0 has no id: give it a name");
-  const unknown = Object.keys(entry).find((key) => !KEYS.includes(key));
+  const beyond = Object.keys(entry).find((key) => WORLD_KEYS.includes(key));
+  if (beyond) throw new CaseError(`“${beyond}” is of a world that the page does not fly: use phygail recover`);
+  const unknown = Object.keys(entry).find((key) => !KEYS.includes(key) && !UNUSED_KEYS.includes(key));
   if (unknown !== undefined) throw new CaseError(`unknown key “${unknown.slice(0, 40)}”: known are ${KEYS.join(", ")}`);
   const layout = checkPositions(entry.positions);
   const physics = {};
   for (const [key, usual] of Object.entries(PHYSICS)) physics[key] = positive(key, entry[key] ?? usual);
   const { width, center, boxed } = checkMap(entry, layout);
   const damaged = checkDamaged(entry.damaged, layout.length / 2);
-  const budget = entry.budget_steps ?? budgetFor(width, physics, farthestFrom(center, withoutRows(layout, damaged)));
-  if (!Number.isInteger(budget) || budget < 1) throw new CaseError(`budget_steps ${shown(budget)}: give a whole number, at least 1`);
+  const total = entry.budget_steps ?? budgetFor(width, physics, farthestFrom(center, withoutRows(layout, damaged))) + LATEST_EVENT;
+  if (!Number.isInteger(total) || total < 1) throw new CaseError(`budget_steps ${shown(total)}: give a whole number, at least 1`);
+  const strikes = checkEvents(entry.events ?? [], damaged, layout.length / 2, total), last = Math.max(0, ...strikes.map(({ step }) => step));
+  const budget = total - (entry.budget_steps === undefined ? LATEST_EVENT : last); // counted from the last strike
   const seed = entry.seed;
   if (seed !== undefined && (!Number.isSafeInteger(seed) || seed < 0)) throw new CaseError(`seed ${shown(seed)}: give a whole number, at least 0`);
-  return { id: entry.id.slice(0, 80), layout, width, center, boxed, physics: Object.freeze(physics), budget, damaged, seed };
+  return { id: entry.id.slice(0, 80), layout, width, center, boxed, physics: Object.freeze(physics), budget, damaged, strikes, seed };
 }
 
 function checkPositions(positions) {
@@ -110,6 +119,25 @@ function checkDamaged(damaged, n) {
   if (new Set(damaged).size < damaged.length) throw new CaseError("a damaged UAV is listed twice: list each once");
   if (n - damaged.length < 2) throw new CaseError(`${damaged.length} of ${n} UAVs damaged: at least 2 must stay alive`);
   return [...damaged].sort((a, b) => a - b);
+}
+
+/** Losses in flight as strikes, [{step, ids}]: nobody is lost twice, and two stay. */
+function checkEvents(events, damaged, n, latest) {
+  if (!Array.isArray(events)) throw new CaseError("“events” must be a list");
+  const gone = new Set(damaged), strikes = events.map((event, k) => {
+    const { step, uavs, ...rest } = event ?? {};
+    if (Object.keys(rest).some((key) => key === "strike" || key === "near_random")) throw new CaseError(`event ${k} hits whoever is there: the page flies losses of named UAVs; use phygail recover`);
+    if (!Number.isInteger(step) || step < 1 || step > latest) throw new CaseError(`event ${k}: step ${shown(step)}: give a whole number from 1 to the budget of ${latest}`);
+    if (!Array.isArray(uavs) || Object.keys(rest).length) throw new CaseError(`event ${k}: give step and a list of uavs`);
+    for (const id of uavs) {
+      if (!Number.isInteger(id) || id < 0 || id >= n) throw new CaseError(`event ${k}: UAV ${shown(id)}: give whole numbers from 0 to ${n - 1}`);
+      if (gone.has(id)) throw new CaseError(`event ${k}: UAV ${id} is lost already: name it once, and not among the damaged`);
+      gone.add(id);
+    }
+    return { step, ids: [...uavs].sort((a, b) => a - b) };
+  });
+  if (n - gone.size < 2) throw new CaseError(`damage and events leave ${n - gone.size} of ${n} UAVs: at least 2 must stay alive`);
+  return strikes.filter(({ ids }) => ids.length).sort((a, b) => a.step - b.step);
 }
 
 function positive(name, value) {

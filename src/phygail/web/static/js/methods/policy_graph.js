@@ -13,8 +13,8 @@ export const NODE_FEATURES = 5; // x, y, vx, vy, degree
  * `spec`: {k_act, k_dmg, center, scale_m}.
  */
 export function perceive(view, spec) {
-  const { positions, roster, center, physics } = view, n = positions.length / 2;
-  const peers = nearest(linked(view), spec.k_act), wrecks = nearest(lostInRange(view), spec.k_dmg);
+  const { positions, center, physics } = view, n = positions.length / 2, roster = view.wrecks ?? view.roster;
+  const peers = nearest(linked(view), spec.k_act), wrecks = nearest(lostInRange(view, roster), spec.k_dmg);
   const spots = [...new Set(wrecks.flat())].sort((a, b) => a - b), node = new Map(spots.map((spot, k) => [spot, n + k]));
   const receiver = [], sender = [], degree = new Int32Array(n);
   for (let row = 0; row < n; row++) {
@@ -52,7 +52,7 @@ function linked({ pairs, lengths, positions }) {
 }
 
 /** Per row, [[distance, roster number of somebody lost within range], ...]. */
-function lostInRange({ positions, roster, members, physics }) {
+function lostInRange({ positions, members, physics }, roster) {
   const flying = new Uint8Array(roster.length / 2), limit = physics.range_m + LINK_TOLERANCE_M;
   for (const member of members) flying[member] = 1;
   const lost = [...flying.keys()].filter((spot) => !flying[spot]);

@@ -9,7 +9,7 @@ const REACH = { gain: 60, fade_m: 160, decay_m: 90, horizon_m: 260, silent_margi
 
 export const reach = {
   /** `silent[k]`: per roster entry, 1 if UAV k knows it to be silent; shared by the members of a subnet. */
-  start: () => ({ silent: [] }),
+  start: () => ({ silent: [], before: null }),
   act(view, memory) {
     const heading = headings(view), pulls = findPulls(view, memory), { speed_mps: speed } = view.physics;
     const wanted = pulls.map((pull, k) => heading[2 * view.subnet[k >> 1] + (k & 1)] + speed * pull);
@@ -33,6 +33,11 @@ function findPulls(view, memory) {
   nearest.forEach(({ label, spot, distance }) => {
     if (distance <= reachM && !(view.step === 0 && flying[spot])) silent[label][spot] = 1;
   });
+  if (view.losses && memory.before) {
+    const close = physics.range_m - 2 * strideOf(physics);
+    for (const { label, spot } of missing(view, memory.before, close)) silent[label][spot] = 1;
+  }
+  memory.before = { members, subnet, positions };
   members.forEach((member, row) => (silent[subnet[row]][member] = 0));
   members.forEach((member, row) => (memory.silent[member] = silent[subnet[row]]));
   const sizes = subnetSizes(subnet, count);
@@ -46,21 +51,31 @@ function findPulls(view, memory) {
   return pulls;
 }
 
+/** Who was a member of a subnet a step ago and is silent in its midst now, within `close` of a member: [{label, spot}]. */
+function missing(view, { members, subnet, positions }, close) {
+  const earlier = new Map(Array.from(members, (member, row) => [member, subnet[row]]));
+  const places = Float64Array.from(view.roster), own = Array.from({ length: view.count }, () => new Set());
+  members.forEach((member, row) => places.set(positions.subarray(2 * row, 2 * row + 2), 2 * member));
+  view.members.forEach((member, row) => own[view.subnet[row]].add(earlier.get(member)));
+  return nearestMembers(view, places, close, (label, spot) => !earlier.has(spot) || !own[label].has(earlier.get(spot)));
+}
+
 /**
- * The nearest member of each subnet to each place (flat) of somebody who is not a member, up to `horizon`:
+ * The nearest member of each subnet to each place (flat, or one list per subnet) of somebody who is not a member, up to `horizon`:
  * [{label, spot, row, distance}], by subnet and roster number. Of two equally near the lower row answers.
  */
 export function nearestMembers(view, places, horizon, skip = () => false) {
-  const { positions, members, subnet, count } = view, n = places.length / 2, limit = horizon * horizon;
+  const { positions, members, subnet, count } = view, n = view.roster.length / 2, limit = horizon * horizon;
   const home = new Int32Array(n).fill(-1);
   members.forEach((member, row) => (home[member] = subnet[row]));
   const rows = Array.from({ length: count }, () => []);
   subnet.forEach((label, row) => rows[label].push(row));
   const found = [];
   rows.forEach((own, label) => {
+    const all = places[label].length ? places[label] : places;
     for (let spot = 0; spot < n; spot++) {
       if (home[spot] === label || skip(label, spot)) continue;
-      const x = places[2 * spot], y = places[2 * spot + 1];
+      const x = all[2 * spot], y = all[2 * spot + 1];
       let best = -1, least = Infinity;
       for (const row of own) {
         const dx = positions[2 * row] - x, dy = positions[2 * row + 1] - y, d = dx * dx + dy * dy;

@@ -12,10 +12,13 @@ function aggregating(view) {
   if (view.step * stride >= AGGREGATE_AFTER * view.width * (1 - ROUNDING_SHARE)) return new Uint8Array(view.count).fill(1);
   const late = new Uint8Array(view.count);
   const room = (view.budget - view.step - 2) * stride - ROUNDING_SHARE * physics.range_m;
+  let longest = 0;
   for (let i = 0; i < subnet.length; i++) {
-    const away = hypot(positions[2 * i] - center[0], positions[2 * i + 1] - center[1]);
-    if (away - physics.range_m / 2 > room) late[subnet[i]] = 1;
+    const way = hypot(positions[2 * i] - center[0], positions[2 * i + 1] - center[1]) - physics.range_m / 2;
+    if (way > room) late[subnet[i]] = 1;
+    longest = Math.max(longest, way);
   }
+  view.need = view.step + 2 + longest / stride; // with fewer steps somebody would be late
   return late;
 }
 

@@ -7,9 +7,8 @@ import pytest
 from PIL import Image
 
 from phygail.methods.phygail.experts.database import concatenate, pack
-from phygail.methods.phygail.experts.dataset import ExpertSet
-from phygail.methods.phygail.experts.recipe import Demonstration, Outcome, Recipe
-from phygail.methods.phygail.experts.report import (
+from phygail.methods.phygail.experts.dataset import (
+    ExpertSet,
     by_ratio,
     draw_expert_steps,
     expert_markdown,
@@ -18,6 +17,7 @@ from phygail.methods.phygail.experts.report import (
     method_shares,
     steps_figure,
 )
+from phygail.methods.phygail.experts.recipe import Demonstration, Outcome, Recipe
 from phygail.swarm.scenario import make_scenario
 
 RECIPE = Recipe("paper", ("hero", "sidr"), ("demd",), ("cr-ma",), damage=(0.05, 0.5, 0.9), cases=3, seed=400_000)
