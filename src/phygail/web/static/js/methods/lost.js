@@ -1,4 +1,4 @@
-// Lost teammates (methods/reach_evolved/beliefs.py): who may still be alive, where by now, and how sure a subnet is.
+// Lost teammates (sensing/beliefs.py): who may still be alive, where by now, and how sure a subnet is.
 // Python keeps beliefs and features in single precision; Math.fround does the same here.
 import { hypot } from "../numbers.js";
 import { LINK_TOLERANCE_M, subnetMeans, subnetSizes } from "../links.js";
