@@ -4,7 +4,8 @@
 
 First `phygail-taught` (with another file of its kind if one is named; the time does not depend on the weights), then
 `reach-evolved`, at the first step and after a few steps of a flight, and over a stretch of flight at higher damage,
-where links are strained; the share of link keeping stands beside it. Measured is the time on the core, not on the wall,
+where links are strained; the share of link keeping stands beside it. Last comes `phygail-plus`, links included, if a
+policy of it is named with --plus. Measured is the time on the core, not on the wall,
 and the fastest run counts: on a busy machine the others lost their cache.
 """
 
@@ -21,7 +22,7 @@ from unittest import mock
 import numpy as np
 
 from phygail.methods.base import Method, make_method
-from phygail.methods.phygail import PolicyMethod
+from phygail.methods.phygail import PhygailPlus, PolicyMethod
 from phygail.methods.phygail.graph import GraphSpec, perceive
 from phygail.methods.steering import keep_links
 from phygail.sensing.views import Observer, SubnetViews
@@ -31,6 +32,7 @@ from phygail.weights import bundled
 
 DAMAGE = 0.25  # as in the measurement of the released implementation: 375 of 500 alive
 OURS_TARGET_US = 15.0  # with links kept exactly
+PLUS_TARGET_US = 60.0  # beliefs, graph, network and links
 FLOWN = 3  # steps before a later decision is timed
 STRAINED = (0.5, 0.75)  # damage at which a stretch of flight is timed
 STRETCH = 40  # steps
@@ -74,10 +76,8 @@ def measure(uavs: int, damage: float, policy: Path, repeats: int) -> tuple[int, 
     return alive, whole, seeing, fastest_us(lambda: method.policy.actions(graph), repeats, alive)
 
 
-def measure_ours(uavs: int, damage: float, repeats: int) -> tuple[int, float, float]:
-    """(alive, first decision, decision after a few steps) of `reach-evolved`, microseconds per alive UAV, links
-    included.
-    """
+def measure_ours(uavs: int, damage: float, repeats: int, make: Callable[[], Method]) -> tuple[int, float, float]:
+    """(alive, first decision, decision after a few steps) of a method, microseconds per alive UAV, links included."""
     scenario = draw_scenario(uavs, damage, np.random.default_rng(0))
     observer, alive = Observer(scenario), len(scenario.alive)
 
@@ -87,10 +87,8 @@ def measure_ours(uavs: int, damage: float, repeats: int) -> tuple[int, float, fl
         return method.velocities(observer.observe(fresh, method.scope))
 
     start = SwarmState(scenario, scenario.spots, np.zeros_like(scenario.spots), 0)
-    first = min(
-        fastest_us(functools.partial(decide, make_method("reach-evolved"), start), 1, alive) for _ in range(repeats)
-    )
-    method, state = make_method("reach-evolved"), start
+    first = min(fastest_us(functools.partial(decide, make(), start), 1, alive) for _ in range(repeats))
+    method, state = make(), start
     for _ in range(FLOWN):
         state = step(state, decide(method, state))
     return alive, first, fastest_us(lambda: decide(method, state), repeats, alive)
@@ -126,6 +124,7 @@ def measure_stretch(uavs: int, damage: float, repeats: int) -> tuple[int, float,
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--policy", type=Path)
+    parser.add_argument("--plus", type=Path, help="a policy of phygail-plus")
     parser.add_argument("--uavs", type=int, nargs="+", default=[500, 10_000])
     parser.add_argument("--damage", type=float, default=DAMAGE)
     parser.add_argument("--repeats", type=int, default=60)
@@ -142,7 +141,9 @@ def main() -> None:
     print(f"reach-evolved, damage {options.damage:g}; us per alive UAV")
     print(f"{'N':>6} {'alive':>6} {'first':>9} {'later':>11}")
     for uavs in options.uavs:
-        alive, begin, ours[uavs] = measure_ours(uavs, options.damage, repeats[uavs])
+        alive, begin, ours[uavs] = measure_ours(
+            uavs, options.damage, repeats[uavs], functools.partial(make_method, "reach-evolved")
+        )
         print(f"{uavs:>6} {alive:>6} {begin:>9.1f} {ours[uavs]:>11.1f}")
     print("phygail, mean over a stretch of flight; us per alive UAV")
     print(f"{'N':>6} {'damage':>6} {'alive':>6} {'decision':>9} {'links':>6}")
@@ -150,7 +151,12 @@ def main() -> None:
         alive, mean, share = measure_stretch(options.uavs[0], damage, 5)
         print(f"{options.uavs[0]:>6} {damage:>6g} {alive:>6} {mean:>9.1f} {share:>6.0%}")
     first, last = options.uavs[0], options.uavs[-1]
-    for name, found, target in (("phygail-taught", cost, TARGET_US), ("reach-evolved", ours, OURS_TARGET_US)):
+    targets = [("phygail-taught", cost, TARGET_US), ("reach-evolved", ours, OURS_TARGET_US)]
+    if options.plus is not None:
+        make = functools.partial(PhygailPlus, policy=options.plus)
+        found = {uavs: measure_ours(uavs, options.damage, repeats[uavs], make)[2] for uavs in options.uavs}
+        targets.append(("phygail-plus", found, PLUS_TARGET_US))
+    for name, found, target in targets:
         print(f"{name} at N = {first}: {found[first]:.1f} us (target {target:g})")
         print(f"{name}, N = {last} over N = {first}: {found[last] / found[first]:.2f} (target {TARGET_RATIO:g})")
 

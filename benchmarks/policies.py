@@ -19,9 +19,9 @@ import numpy as np
 import safetensors.numpy
 
 from phygail.methods.reach_evolved import GateShape
-from phygail.methods.reach_evolved.beliefs import BeliefSpec
 from phygail.methods.reach_evolved.compiled import fly_policy
 from phygail.rng import generator
+from phygail.sensing.beliefs import BeliefSpec
 from phygail.swarm.compiled import World
 from phygail.swarm.scenario import draw_scenario
 from phygail.weights import bundled

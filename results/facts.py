@@ -102,10 +102,16 @@ def in_folder(folder: str, method: str, other: str, sizes: str = "all") -> str:
 
 
 @fact
-def across(folder: str, other: str, method: str) -> str:
-    """Steps of a method in one folder over its steps in another (other weights), paired on the cases of both."""
-    parts = [_folder(name).filter(pl.col("method") == method) for name in (folder, other)]
-    named = [rows.with_columns(method=pl.lit(name)) for rows, name in zip(parts, ("mine", "theirs"), strict=True)]
+def across(folder: str, other: str, method: str, theirs: str = "", sizes: str = "all") -> str:
+    """Steps of a method in one folder over its (or another method's) in another, paired on the cases of both."""
+    wanted = ((folder, method), (other, theirs or method))
+    parts = [_of_size(_folder(name), sizes).filter(pl.col("method") == who) for name, who in wanted]
+    named = [
+        rows.select(
+            "scenario", "uavs", "damaged", "subnets", "converged", "time_s", "contact_rate_capped", "steps"
+        ).with_columns(method=pl.lit(name))
+        for rows, name in zip(parts, ("mine", "theirs"), strict=True)
+    ]
     return interval_text(*compare_paired(pl.concat(named), "mine", "theirs")[0])
 
 

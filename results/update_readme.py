@@ -361,10 +361,8 @@ def draw_overall(path: Path) -> None:
 
 def draw_trained(kind: str) -> None:
     """The curves of the trainings under results/trained, and the histogram of its expert database."""
-    from phygail.methods.phygail.experts.report import draw_expert_steps
-
     from phygail.learning.log import curves_figure
-    from phygail.methods.phygail.experts.dataset import ExpertSet
+    from phygail.methods.phygail.experts.dataset import ExpertSet, draw_expert_steps
     from phygail.methods.reach_evolved.train import PANELS
 
     folder = RESULTS / "trained"

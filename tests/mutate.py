@@ -60,7 +60,7 @@ NEIGHBORS: dict[str, tuple[str, ...]] = {
     "swarm/safety.py": ("swarm/test_safety.py",),
     "swarm/scenario.py": ("swarm/test_scenario.py",),
     "sensing/views.py": ("sensing/test_views.py",),
-    "methods/reach_evolved/beliefs.py": ("methods/reach_evolved/test_beliefs.py",),
+    "sensing/beliefs.py": ("sensing/test_beliefs.py",),
     "methods/steering.py": (
         "methods/test_steering_forces.py",
         "methods/test_steering_links.py",

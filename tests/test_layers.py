@@ -32,7 +32,7 @@ FLOORS = (
     "cli",
 )
 FRONT = ("__init__", "__main__")  # the front door opens rooms when they are asked for
-MOST_FILES = 130
+MOST_FILES = 133  # 130; the observation of phygail-plus, in flight and in training, and the worlds it learns in (3)
 MOST_IN_A_FOLDER = 20
 LINES = range(60, 451)  # of a file; a rule, a command, an __init__ and the root may be shorter
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -136,7 +136,7 @@ COMPILED = {"compiled": {"numba"}}  # only trainings and long trials import it
 def test_only_trainings_and_long_trials_import_compiled_code():
     for path in MODULES:
         if {("swarm", "compiled")} & {target[:2] for _, target in own_imports(path)}:
-            assert path.stem in {"compiled", "train", "rollout", "soak", "twin"}, path
+            assert path.stem in {"compiled", "train", "rollout", "rewards", "plus_batch", "soak", "twin"}, path
 
 
 def test_the_front_door_opens_no_room_by_itself():

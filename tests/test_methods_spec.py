@@ -16,8 +16,8 @@ from phygail.methods.gdr_ts import LARGEST_NETWORK, ONLINE_RATE, PLANS, UPDATES
 from phygail.methods.gdr_ts.policy import GAP_WEIGHT, MEAN_WEIGHT, SPLIT_COST
 from phygail.methods.gdr_ts.train import SETTINGS as GDR
 from phygail.methods.reach import ReachConstants
-from phygail.methods.reach_evolved.beliefs import MOST_MEMBERS
 from phygail.methods.sidr import AGGREGATE_AFTER
+from phygail.sensing.beliefs import MOST_MEMBERS
 from phygail.weights import bundled
 
 ROOT = Path(__file__).parent.parent

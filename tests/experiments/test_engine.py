@@ -37,13 +37,25 @@ def undisturbed(tmp_path_factory, no_figures):
     return compare(GRID, METHOD_NAMES, tmp_path_factory.mktemp("run"), workers=1).drop(TIMINGS)
 
 
+def start(ray, tries=5):
+    """Ray gives itself 30 s to start: too little on a machine that crawls."""
+    while True:
+        try:
+            return ray_engine.connect(2)
+        except InputError:
+            ray.shutdown()
+            tries -= 1
+            if not tries:
+                raise
+
+
 @pytest.fixture(scope="module")
 def ray():
     """A Ray with two CPUs that all tests share: starting one takes seconds."""
     ray = pytest.importorskip("ray", reason="the extra cluster")
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("RAY_worker_niceness", "0")  # else its workers starve where the machine is busy
-        ray_engine.connect(2)
+        start(ray)
         # Workers and this process share one installation; whoever edits it meanwhile shall not fail the tests.
         patched.setattr(ray_engine, "pack", lambda job, surroundings: pack(job, {}))
         yield ray

@@ -10,9 +10,9 @@ from phygail.experiments.grid import Grid
 from phygail.methods.base import make_method
 from phygail.methods.controller import controller, run_episode
 from phygail.methods.phygail.graph import DAMAGED, perceive
-from phygail.methods.reach_evolved.beliefs import NEVER, SURE, RebasedBeliefs
+from phygail.sensing.beliefs import NEVER, SURE
 from phygail.sensing.views import Scope
-from phygail.sensing.worlds import WorldObserver, coast_m, unproved
+from phygail.sensing.worlds import RebasedBeliefs, WorldObserver, coast_m, unproved
 from phygail.swarm.scenario import in_world, make_scenario
 from phygail.swarm.simulator import initial_state, step
 from phygail.swarm.world import Event, Knowledge, LinkModel, Obstacle, Vehicle, World

@@ -20,6 +20,7 @@ from phygail.web.build import (
     join_modules,
     layout_letters,
     page_data,
+    squeeze,
 )
 
 REMEDY = "run python -m phygail.web.build"
@@ -85,3 +86,24 @@ def test_what_cannot_be_joined_is_refused(tmp_path, files, wrong):
         (tmp_path / f"{name}.js").write_text(text)
     with pytest.raises(InputError, match=wrong):
         join_modules(tmp_path / "a.js")
+
+
+def test_every_control_is_pressed_by_a_browser_test():
+    """Every button, field, list and box of the page has its name in a test that opens the page."""
+    shell = (STATIC / "index.html").read_text(encoding="utf-8")
+    controls = re.findall(r'<(?:button|input|select)[^>]* id="([\w-]+)"', shell)
+    assert len(controls) > 20
+    tests = "".join(file.read_text(encoding="utf-8") for file in Path(__file__).parent.glob("test_*page.py"))
+    shown = {"show-reach", "show-links", "show-trails"}  # by one test with their names as parameters
+    pressed = {name for name in controls if f'"#{name}"' in tests or (name in shown and f'"{name}"' in tests)}
+    assert set(controls) == pressed
+
+
+def test_squeezing_takes_spaces_and_leaves_texts_templates_and_signs_of_signs():
+    script = (
+        'const a = [1, 2];\n  // why\nsay("a = b, c" + a) ;\nconst t = `x = ${a - -1}`;\nreturn a - -1;\nb = a / 2;\n'
+    )
+    squeezed = 'const a=[1,2];say("a = b, c"+a);const t = `x = ${a - -1}`;return a - -1;b=a/2;'
+    assert squeeze(script) == squeezed
+    with pytest.raises(InputError, match="over the end of a line"):
+        squeeze("const t = `one\ntwo`;\n")

@@ -100,6 +100,7 @@ class TrainPhygail:
       phygail train phygail --resume runs/compact
       phygail train phygail --experts experts/paper.h5 --out runs/no-gail --set w_il=0 --set epochs=200
       phygail train phygail --experts experts/paper.h5 --start-from runs/compact --out runs/wide --set map_scale=5
+      phygail train phygail --profile plus --out runs/plus
       phygail train phygail --curves runs/compact
     """
 
@@ -111,8 +112,8 @@ class TrainPhygail:
     """Folder of a run to continue, with the settings it began with."""
     curves: Folder = None
     """Folder of a run whose training curves to draw (curves.png); nothing is trained."""
-    profile: Literal["compact", "paper-network", "paper", "smoke"] = "compact"
-    """Size of the run: the paper's (weeks on two cores), hours on two cores, or seconds for a test."""
+    profile: Literal["compact", "plus", "paper-network", "paper", "smoke"] = "compact"
+    """Minutes (compact; plus: phygail-plus, which needs no experts), hours, weeks (paper), or seconds for a test."""
     epochs: MaybeCount = None
     """Epochs, instead of the profile's."""
     seed: MaybeCount = None
@@ -163,8 +164,6 @@ class TrainPhygail:
                 raise InputError(f"--resume keeps the settings of the run: leave {given[0]} out or start a new run")
             return resume_run(self.resume, self.experts)
         assert self.out is not None
-        if self.experts is None:
-            raise InputError("no expert database: give --experts FILE.h5; phygail experts --out FILE.h5 builds one")
         config = override(PROFILES.get(self.profile), settings)
         return start_run(
             self.out, self.experts, config, first=self.start_from, profile=self.profile, command=command_line()

@@ -151,6 +151,22 @@ def spanning_tree(x, members):
 
 
 @numba.njit(cache=True, fastmath=False)
+def tree_gaps(x, flying, range_m):
+    """(B,) m each: what the edges of the spanning trees of B worlds lack to the range, summed and the largest.
+
+    x: (B, n, 2) m. flying: (B,) int, rows in use. range_m: (B,) m.
+    """
+    total, largest = np.zeros(len(x)), np.zeros(len(x))
+    for b in range(len(x)):
+        length = spanning_tree(x[b], np.arange(flying[b]))[2]
+        for e in range(len(length)):
+            gap = max(length[e] - range_m[b], 0.0)
+            total[b] += gap
+            largest[b] = max(largest[b], gap)
+    return total, largest
+
+
+@numba.njit(cache=True, fastmath=False)
 def label_links(linked, flying, label):
     """Number of subnets of the rows `flying` joined by `linked` ((N, N) bool); label ((N,) int) as `label_subnets`."""
     count, edge = 0, np.empty(len(linked), dtype=np.int64)

@@ -55,7 +55,7 @@ _FOR_READERS = re.compile(
 # Spaces around signs, outside of texts; lines with templates, regular expressions or a sign of a sign stay as they are.
 _TEXT = re.compile(r'("(?:\\.|[^"\\\n])*")')
 _SPACED = re.compile(r" *([-+*/%=<>(){}\[\],;:?|&!]) *")
-_DELICATE = re.compile(r"`|/(?! )|(?<! )/|[-+] ?[-+] ")
+_DELICATE = re.compile(r"`|/(?! )|(?<! )/|[-+] +[-+]")
 _TOP_NAME = re.compile(r"^(?:async )?(?:function\*?|class|const|let) (\w+)", re.MULTILINE)
 
 

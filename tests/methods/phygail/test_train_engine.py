@@ -10,7 +10,7 @@ from phygail.learning.run import override
 from phygail.methods.phygail import KIND, VERSION
 from phygail.methods.phygail.config import PROFILES
 from phygail.methods.phygail.experts.dataset import ExpertSet
-from phygail.methods.phygail.export import _rebuilt
+from phygail.methods.phygail.export import rebuilt
 from phygail.methods.phygail.gail import diagnosis, total_reward
 from phygail.methods.phygail.graph_batch import join, observe
 from phygail.methods.phygail.learner import STATE, make_learner
@@ -264,11 +264,11 @@ def test_a_policy_is_rebuilt_with_its_own_way_from_u_to_a_command(command, datab
     train(start_run(tmp_path / "run", database, config, command="phygail train phygail --out run"), tensorboard=False)
     _, about = load_weights(tmp_path / "run" / "latest.safetensors", KIND, VERSION)
     assert about["command"] == "phygail train phygail --out run"
-    assert _rebuilt(about).command == command
-    assert _rebuilt({key: value for key, value in about.items() if key != "action"}).command == command
+    assert rebuilt(about).command == command
+    assert rebuilt({key: value for key, value in about.items() if key != "action"}).command == command
 
 
 def test_the_taught_policy_of_the_package_still_ends_with_tanh():
     for name, command in (("phygail-taught", "tanh"), ("phygail", "disc")):
         _, about = load_weights(bundled(name), KIND, VERSION)
-        assert _rebuilt(about).command == command
+        assert rebuilt(about).command == command

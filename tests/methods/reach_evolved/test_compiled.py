@@ -5,9 +5,9 @@ import pytest
 
 from phygail.methods.controller import run_episode
 from phygail.methods.reach_evolved import GateShape, ReachEvolved
-from phygail.methods.reach_evolved.beliefs import BeliefSpec
 from phygail.methods.reach_evolved.compiled import fly_policy, trace_policy
 from phygail.methods.reach_evolved.export import export_gates, save_gates
+from phygail.sensing.beliefs import BeliefSpec
 from phygail.swarm.compiled import World
 from phygail.swarm.links import find_links
 from phygail.swarm.scenario import draw_scenario, make_scenario

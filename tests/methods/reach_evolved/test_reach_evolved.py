@@ -10,9 +10,9 @@ import pytest
 
 from phygail.methods.controller import controller, run_episode
 from phygail.methods.reach_evolved import GateShape, ReachEvolved
-from phygail.methods.reach_evolved.beliefs import BeliefSpec
 from phygail.methods.reach_evolved.export import export_gates, save_gates
 from phygail.methods.sidr import AGGREGATED, Sidr, aggregating
+from phygail.sensing.beliefs import BeliefSpec
 from phygail.sensing.views import Observer, Scope
 from phygail.swarm.scenario import D4, draw_scenario, make_scenario, transform
 from phygail.swarm.simulator import SwarmState, initial_state, step

@@ -19,8 +19,8 @@ from phygail.methods.reach_evolved import (
     evaluate_edges,
     load_gates,
 )
-from phygail.methods.reach_evolved.beliefs import ANCHOR_FEATURES, EDGE_FEATURES, BeliefSpec, LostEdges
 from phygail.methods.reach_evolved.export import export_gates, load_gate_weights, save_gates
+from phygail.sensing.beliefs import ANCHOR_FEATURES, EDGE_FEATURES, BeliefSpec, LostEdges
 
 SHAPE = GateShape()
 BELIEF = BeliefSpec(drift=0.7, sigma_m=4.0, depth_half=0.5)

@@ -17,11 +17,11 @@ from phygail.cli.main import main
 from phygail.config import InputError
 from phygail.learning.log import read_log
 from phygail.learning.run import BEST, LATEST, Score
+from phygail.learning.worlds import draw_worlds
 from phygail.methods.base import make_method
 from phygail.methods.controller import run_episode
 from phygail.methods.reach_evolved.compiled import fly_policy
 from phygail.methods.reach_evolved.export import export_gates, load_gate_weights
-from phygail.methods.reach_evolved.lessons import draw_worlds
 from phygail.methods.reach_evolved.train import (
     CLONE,
     VALIDATION_SEED,

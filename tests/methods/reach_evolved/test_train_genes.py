@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from phygail.methods.reach_evolved import GateShape
-from phygail.methods.reach_evolved.beliefs import BeliefSpec
 from phygail.methods.reach_evolved.train import BELIEFS, Genome
+from phygail.sensing.beliefs import BeliefSpec
 
 
 def test_a_policy_survives_joining_and_splitting():

@@ -10,6 +10,7 @@ The paper, section by section, with the equations (docs/equations.md) that each 
            expert-normalized time, reward design         rewards.py, 34-39, gail.py, 36
            Algorithm 1                                   train.py; rollout.py, mappo.py, learner.py
     IV-E, IV-F and the appendices                        experiments/propositions.py, 40-49
+    beyond the paper: `phygail-plus` (METHODS 8.8)       plus.py; plus_batch.py for many worlds
 
 Numbers of a run: config.py. Not the paper's: warm_start.py. What flies is here, made by export.py.
 
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 import functools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -34,14 +36,20 @@ import numpy as np
 from phygail.config import InputError
 from phygail.methods.base import SubnetMethod, register
 from phygail.methods.phygail.graph import Graph, GraphSpec, perceive
-from phygail.sensing.radio import network_talk
+from phygail.methods.phygail.plus import belief_spec, link_weights, observe_plus, turned_back
+from phygail.methods.sidr import AGGREGATED, aggregate
+from phygail.methods.steering import MARGIN, keep_links
+from phygail.sensing.beliefs import Beliefs, DelayedBeliefs
+from phygail.sensing.imperfect import decide_delayed
+from phygail.sensing.radio import NUMBER_BYTES, RECORD_BYTES, network_talk
 from phygail.sensing.views import SubnetView, SubnetViews
+from phygail.sensing.worlds import RebasedBeliefs
 from phygail.swarm.simulator import project_speed
 from phygail.weights import OnnxPolicy, bundled, read_policy
 
 INPUTS = ("features", "types", "receiver", "sender", "place")
 OUTPUT = "action"
-KIND = "phygail-actor"  # of weight and policy files
+KIND, PLUS_KIND = "phygail-actor", "phygail-plus-actor"  # of weight and policy files
 VERSION = 1  # of observation and network; files of another version are refused
 GRID = 2**16  # commands of a compact network are whole multiples of v_max / GRID, 0.15 mm/s: rounding leaves no trace
 
@@ -54,7 +62,8 @@ class Policy(OnnxPolicy):
         talk: What its rounds of messages broadcast.
     """
 
-    kind, version, inputs, outputs = KIND, VERSION, INPUTS, (OUTPUT,)
+    kind, version, outputs = KIND, VERSION, (OUTPUT,)
+    inputs: ClassVar[tuple[str, ...]] = INPUTS
     remedy = "name a file written by `phygail export` of this version"
 
     def __init__(self, content: bytes, name: str = "policy") -> None:
@@ -139,3 +148,85 @@ class PhygailTaught(PolicyMethod):
     stream = "phygail-paper"
     summary = "the paper's physics-gated graph policy, taught by SIDR and trained on 20 UAVs"
     policy_name = "phygail-taught"
+
+
+class PlusPolicy(Policy):
+    """A policy file of `phygail-plus`; its graphs have edge features."""
+
+    kind: ClassVar[str] = PLUS_KIND
+    inputs: ClassVar[tuple[str, ...]] = (*INPUTS, "edge")
+
+    def actions(self, graph: Graph) -> np.ndarray:
+        """(n, 2 or 3) commands over v_max, turned with the subnets, then the logarithm of a weight in link keeping."""
+        edges = graph.edges
+        assert graph.edge is not None
+        known = (graph.features, graph.types, edges.receiver, edges.sender, edges.place, graph.edge[graph.mask])
+        return self.answer(*known)[0]
+
+
+@functools.lru_cache(maxsize=8)
+def load_plus(path: Path) -> PlusPolicy:
+    """The policy in a file, loaded once per process."""
+    return PlusPolicy(read_policy(path), str(path))
+
+
+class PhygailPlus(SubnetMethod):
+    """v_i = v_max pi(O_i), turned back out of the subnet's coordinates; its links kept, late flights aggregated.
+
+    Not registered: no policy comes with the package yet (docs/methods/phygail-plus.md).
+    """
+
+    name = "phygail-plus"
+    summary = "PhyGAIL's learning with anchor, beliefs and links kept, in worlds of at most 20 flying"
+    learned = True
+    training = "phygail.methods.phygail.train:train"
+    dead_reckons = True
+    policy_name: ClassVar[str] = "phygail-plus"
+
+    def __init__(self, rng: np.random.Generator | None = None, *, policy: str | Path | None = None) -> None:
+        super().__init__(rng)
+        file = Path(policy) if policy is not None else bundled(self.policy_name).with_suffix(".onnx")
+        if policy is None and not file.exists():
+            raise InputError("there is no policy of phygail-plus yet: name a file written by `phygail export`")
+        self.policy = load_plus(file.resolve())
+        self._spec = belief_spec(self.policy.graph_spec)
+        self._beliefs = Beliefs(self._spec)
+        self._delayed: DelayedBeliefs | None = None
+        # Everybody's place for tree and centroid, a belief about everybody, then the rounds of the network.
+        self.talk = replace(self.policy.talk, record_bytes=RECORD_BYTES, roster_bits=8 * NUMBER_BYTES)
+
+    def act(self, view: SubnetView) -> np.ndarray:
+        return self.act_all(view.alone())
+
+    def act_all(self, views: SubnetViews) -> np.ndarray:
+        if views.mission.losses and not isinstance(self._beliefs, RebasedBeliefs):
+            self._beliefs = RebasedBeliefs(self._spec)
+        return self._decide(views, self._beliefs)
+
+    def act_imperfect(self, views: SubnetViews) -> np.ndarray:
+        if views.news is None:
+            return self.act_all(views)
+        if self._delayed is None:
+            self._delayed = DelayedBeliefs(self._spec, views.news.delay_steps)
+        self._delayed.listen_to_others(views)
+        commands = decide_delayed(
+            views, functools.partial(self._decide, beliefs=self._delayed), reckoned=self.dead_reckons
+        )
+        self._delayed.tell_others()
+        return commands
+
+    def _decide(self, views: SubnetViews, beliefs: Beliefs) -> np.ndarray:
+        speed = views.mission.physics.speed_mps
+        graph, axes = observe_plus(views, beliefs, self.policy.graph_spec, self.policy.dtype)
+        actions = self.policy.actions(graph).astype(float)
+        wanted = project_speed(speed * turned_back(actions[:, :2], axes), speed)
+        kept = keep_links(views, wanted, link_weights(views, wanted, actions), margin=MARGIN, only=views.asked)
+        commands, aggregated = aggregate(views, kept)
+        self.flag = AGGREGATED if aggregated else self.flag
+        return commands
+
+    def tell(self, member: int) -> np.ndarray | None:
+        return self._beliefs.tell(member)
+
+    def hear(self, member: int, news: np.ndarray) -> None:
+        self._beliefs.hear(member, news)

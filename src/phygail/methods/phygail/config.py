@@ -9,10 +9,14 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from phygail.config import InputError, Registry
-from phygail.methods.phygail.graph import GRAPHS, GraphSpec
+from phygail.methods.phygail import plus
+from phygail.methods.phygail.graph import GRAPHS, PAPER, GraphSpec
 from phygail.methods.phygail.graph_batch import OBSERVATIONS, Observation
 from phygail.methods.phygail.heads import Command
 from phygail.methods.phygail.network import EncoderSpec, Gates, LayerKind
+from phygail.methods.phygail.plus_batch import PlusObservation
+
+OBSERVATIONS.add("plus", PlusObservation)
 
 
 @dataclass(frozen=True)
@@ -37,17 +41,22 @@ class TrainConfig:
     width: int = 128  # d_h
     compact: bool = False  # True: hidden sizes are the width, gates linear, no LayerNorm (network.CompactLayer)
     observation: str = "paper"  # what a policy reads; see methods.phygail.graph_batch.OBSERVATIONS
-    graph: str = "paper"  # what a UAV attends to; ablations: see methods.phygail.graph.GRAPHS
+    graph: str = "paper"  # what a UAV attends to; ablations: see methods.phygail.graph.GRAPHS (of plus: plus.GRAPHS)
     centralized_critic: bool = True  # False: the critic reads its own embedding only
     critic_clock: bool = False  # True: the critic also reads t / T_max and t / (alpha T_E) (METHODS 4.3, remark iii)
     critic_gap: bool = False  # True: the critic also reads ln T_E and the gaps, largest and summed, in ranges
     command: Command = "tanh"  # from u to a command: tanh(u), or u itself; then the projection onto the speed disc
     initial_log_std: float = 0.0  # of u at the start; 0 is a standard deviation of 1
+    link_weight: bool = False  # True: a third number of the action is the weight in link keeping (observation plus)
     least_log_std: float = -2.0  # lower clamp of the log-std; the upper one is 0.5
 
     # --- domain randomization of 20-UAV scenarios (methods.phygail.rollout)
     map_scale: float = 1.0  # maps are up to this many times as wide as the swarm's own (log-uniform)
     map_shift: float = 0.0  # the center is off the middle of the swarm by up to this share of half its width, per axis
+
+    # --- worlds of at most 20 flying, cut out of larger swarms (learning.worlds)
+    pool: int = 0  # so many instead of the scenarios of a database; no demonstrations are needed then
+    pool_seed: int = 500_000  # that draws them
 
     # --- rewards, before the division by reward_scale
     w_il: float = 0.1  # weight of the imitation reward; 0 leaves GAIL out
@@ -65,6 +74,8 @@ class TrainConfig:
     reward_limit: float = 5.0  # R_max: and then clipped to +- this
     absorbing: bool = False  # credit success with the imitation reward of the steps saved (docs/training-decisions.md)
     gap_weight: float = 0.0  # per meter at a range of 120 m: potential-based shaping with -gap(P); 0 leaves it out
+
+    largest_gap_weight: float = 0.0  # in R: the same with the largest gap over 2 T_E strides; 0 leaves it out
 
     # --- discriminator
     target_expert: float = 0.9  # soft label of experts
@@ -108,13 +119,17 @@ class TrainConfig:
         choices = {
             "layer": get_args(LayerKind),
             "gates": get_args(Gates),
-            "graph": GRAPHS,
+            "graph": GRAPHS if self.observation == "paper" else plus.GRAPHS,
             "command": get_args(Command),
         }
         OBSERVATIONS.get(self.observation)
         for name, known in choices.items():
             if getattr(self, name) not in known:
                 raise InputError(f"{name} {getattr(self, name)!r}: there are {', '.join(known)}")
+        if self.pool and self.w_il:
+            raise InputError(f"w_il {self.w_il}: nobody has flown the worlds of a pool, set w_il=0 or pool=0")
+        if self.observation != "paper" and (self.clone_passes or self.teach_rounds):
+            raise InputError(f"observation {self.observation}: only the paper's has a warm start, leave it out")
         if not self.absorbing and self.w_il * math.log(2.0) >= (1.0 - self.gamma) * self.r_base:
             raise InputError(
                 f"w_il {self.w_il} with gamma {self.gamma} and r_base {self.r_base} makes waiting worth more than "
@@ -124,7 +139,7 @@ class TrainConfig:
     @property
     def graph_spec(self) -> GraphSpec:
         """What a UAV attends to."""
-        return GRAPHS[self.graph]
+        return GRAPHS[self.graph] if self.observation == "paper" else plus.GRAPHS[self.graph]
 
     @property
     def encoder_spec(self) -> EncoderSpec:
@@ -134,6 +149,17 @@ class TrainConfig:
             self.layer, self.layers, self.width, seen.features, seen.types, self.gates,
             compact=self.compact, edge_features=seen.edge_features,
         )  # fmt: skip
+
+    @property
+    def judge_spec(self) -> EncoderSpec:
+        """The encoder of the discriminator, which always reads the paper's graph: that is what demonstrations hold."""
+        paper = OBSERVATIONS.get("paper")
+        return replace(self.encoder_spec, features=paper.features, types=paper.types, edge_features=0)
+
+    @property
+    def judge_graph(self) -> GraphSpec:
+        """What the discriminator sees of a UAV."""
+        return self.graph_spec if self.observation == "paper" else PAPER
 
     def new_observation(self) -> Observation:
         """What follows a batch of worlds and sees for the policy."""
@@ -151,6 +177,8 @@ _BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
         **dict.fromkeys(("width",), (4, 4096)),
         **dict.fromkeys(("initial_log_std", "least_log_std"), (-5.0, 0.5)),
         **dict.fromkeys(("w_il", "r_base", "r_time", "decay", "eta_max", "step_penalty", "w_col"), (0.0, 1e6)),
+        **dict.fromkeys(("largest_gap_weight",), (0.0, 1e6)),
+        **dict.fromkeys(("pool", "pool_seed"), (0, _MANY)),
         **dict.fromkeys(("safe_m", "p_fail", "gap_weight", "action_noise", "weight_decay"), (0.0, 1e6)),
         **dict.fromkeys(("tolerance", "reward_scale", "reward_limit", "gradient_norm", "actor_norm"), (1e-6, 1e6)),
         **dict.fromkeys(
@@ -184,6 +212,15 @@ PROFILES.add(
     "paper-network",
     replace(PROFILES.get("compact"), layers=3, width=128, compact=False, rate=5e-4, micro_graphs=64),
 )
+# Observation, worlds and links beyond the paper (METHODS 8.8), no GAIL: five minutes of one core.
+PROFILES.add(
+    "plus",
+    replace(
+        PROFILES.get("compact"), observation="plus", graph="plus", pool=3600, w_il=0.0, absorbing=False,
+        largest_gap_weight=2.0, hold=8, gamma=0.995, map_scale=1.0, epochs=120, cycles=1, rate=1e-3, world_weight=0.5,
+        batch_graphs=256, micro_graphs=128, validate_every=20, validation_cases=0,
+    ),
+)  # fmt: skip
 # Shows in seconds that everything works; learns nothing worth flying.
 PROFILES.add(
     "smoke",

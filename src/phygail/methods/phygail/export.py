@@ -2,7 +2,7 @@
 
 Inputs, for n receivers among M nodes and E edges: features (M, 5), types (M,), receiver (E,), sender (E,) and
 place (n, slots) int64 as in `methods.phygail.graph`; output: action (n, 2), the command over v_max, before the
-projection onto the speed disc. Only the edges that exist are computed.
+projection onto the speed disc. Only the edges that exist are computed. Those of `phygail-plus` read edge (E, 8), too.
 
 Compact networks compute in double precision and round the command to v_max / GRID: whoever adds in another order, as
 the page does (web/static/js/methods/policy.js), flies the same way to the last bit instead of one that parts from it
@@ -37,10 +37,15 @@ from phygail.learning.networks import (
     save_weights,
     write_policy,
 )
-from phygail.methods.phygail import GRID, INPUTS, KIND, OUTPUT, VERSION, Policy
+from phygail.methods.phygail import GRID, INPUTS, KIND, OUTPUT, PLUS_KIND, VERSION, PlusPolicy, Policy, plus
 from phygail.methods.phygail.graph import NODE_FEATURES, Graph, GraphSpec, Surroundings, assemble
-from phygail.methods.phygail.heads import Actor
+from phygail.methods.phygail.heads import ACTION, Actor
 from phygail.methods.phygail.network import EncoderSpec, GraphInput, to_tensors
+from phygail.sensing.beliefs import Beliefs
+from phygail.sensing.views import Observer, Scope, SubnetViews
+from phygail.swarm.scenario import make_scenario
+from phygail.swarm.simulator import initial_state
+from phygail.weights import weights_kind
 
 if TYPE_CHECKING:
     import onnx
@@ -48,9 +53,9 @@ if TYPE_CHECKING:
 
 def export_weights(weights: str | Path, out: str | Path) -> Path:
     """Write the actor saved under `weights` (NAME.safetensors beside NAME.json) as an ONNX file."""
-    tensors, config = load_weights(weights, KIND, VERSION)
+    tensors, config = load_weights(weights, _kind_of(weights), VERSION)
     try:
-        graph_spec, actor = GraphSpec(**config["graph"]), _rebuilt(config)
+        graph_spec, actor = GraphSpec(**config["graph"]), rebuilt(config)
         actor.load_state_dict(tensors)
     except (KeyError, TypeError, RuntimeError) as error:
         raise InputError(f"the weights {weights} do not fit the actor of this version: {_first_line(error)}") from None
@@ -62,16 +67,22 @@ def round_weights(weights: str | Path, out: str | Path) -> Path:
 
     The page carries half of the bytes and flies exactly what Python flies.
     """
-    tensors, config = load_weights(weights, KIND, VERSION)
+    tensors, config = load_weights(weights, _kind_of(weights), VERSION)
     path = Path(out)
     rounded = {name: tensor.half().to(tensor.dtype) for name, tensor in tensors.items()}
     save_weights(path, rounded, {**config, "precision": "half"})
     return path
 
 
-def _rebuilt(config: Mapping[str, Any]) -> Actor:
+def _kind_of(weights: str | Path) -> str:
+    """The kind of a weight file if it is one of ours; else the paper's, which it will be refused for."""
+    return PLUS_KIND if weights_kind(weights) == PLUS_KIND else KIND
+
+
+def rebuilt(config: Mapping[str, Any]) -> Actor:
+    """An actor of the shape that a weight file's JSON tells."""
     squashed = config.get("action") or config.get("training", {}).get("command", "tanh")  # older files: the paper's
-    return Actor(EncoderSpec(**config["encoder"]), command=squashed)
+    return Actor(EncoderSpec(**config["encoder"]), command=squashed, outputs=config.get("outputs", ACTION))
 
 
 def export_actor(
@@ -90,7 +101,7 @@ def export_actor(
     model = _to_onnx(_Execution(actor), _example(actor, graph_spec, alive=5))
 
     def check(content: bytes) -> None:
-        policy = Policy(content)
+        policy = PlusPolicy(content) if graph_spec.k_lost else Policy(content)
         for graph in (_example(actor, graph_spec, alive) for alive in (1, 2, 17)):
             with torch.inference_mode():
                 check_parity(policy.actions(graph), actor.mean_action(to_tensors(graph)).numpy(), "torch")
@@ -100,12 +111,13 @@ def export_actor(
 
 def model_card(actor: Actor, graph_spec: GraphSpec, training: Mapping[str, Any]) -> dict[str, str]:
     """The texts inside the file; what the runtime needs (`graph`) and what a reader wants to know."""
+    read = (*plus.NODE_FEATURES, *plus.EDGE_FEATURES) if graph_spec.k_lost else NODE_FEATURES
     return {
-        "kind": KIND,
+        "kind": PLUS_KIND if graph_spec.k_lost else KIND,
         "version": str(VERSION),
         "phygail": __version__,
         "graph": json.dumps(asdict(graph_spec)),
-        "observation": json.dumps([asdict(feature) for feature in NODE_FEATURES]),
+        "observation": json.dumps([asdict(feature) for feature in read]),
         "encoder": json.dumps(asdict(actor.encoder.spec)),
         "action": actor.command,
         "parameters": str(parameter_count(actor)),
@@ -120,8 +132,11 @@ class _Execution(nn.Module):
         super().__init__()
         self.actor = actor
 
-    def forward(self, features: Tensor, types: Tensor, receiver: Tensor, sender: Tensor, place: Tensor) -> Tensor:
-        graph = GraphInput(features, types, receiver, sender, place, types[: place.shape[0]], 1)
+    def forward(
+        self, features: Tensor, types: Tensor, receiver: Tensor, sender: Tensor, place: Tensor,
+        edge: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        graph = GraphInput(features, types, receiver, sender, place, types[: place.shape[0]], 1, edge)
         action = self.actor.mean_action(graph)
         return torch.round(action * GRID) / GRID if self.actor.encoder.spec.compact else action
 
@@ -129,6 +144,13 @@ class _Execution(nn.Module):
 def _example(actor: Actor, spec: GraphSpec, alive: int) -> Graph:
     """A graph with every kind of node that the spec knows, as precise as the actor; one UAV has no links."""
     rng = np.random.default_rng(alive)
+    dtype = np.float64 if actor.encoder.spec.compact else np.float32
+    if spec.k_lost:
+        layout = np.concatenate([rng.uniform(0, 60, (alive, 2)), rng.uniform(100, 220, (alive, 2)), [[30.0, 290.0]]])
+        scenario = make_scenario("example", layout, range(alive, 2 * alive), width_m=300.0)
+        views = Observer(scenario).observe(initial_state(scenario), Scope.SUBNET)
+        assert isinstance(views, SubnetViews)
+        return plus.observe_plus(views, Beliefs(plus.belief_spec(spec)), spec, dtype)[0]
     rows = np.arange(alive)
     receiver, sender = np.nonzero(~np.eye(alive, dtype=bool))
     one = np.ones(1)
@@ -138,18 +160,19 @@ def _example(actor: Actor, spec: GraphSpec, alive: int) -> Graph:
         np.zeros(alive, dtype=np.int64), np.zeros((1, 2)), np.zeros((1, 2)),
         one * (spec.scale_m or 160.0), one * 10.0, np.zeros(1, dtype=np.int64),
     )  # fmt: skip
-    return assemble(around, spec, np.float64 if actor.encoder.spec.compact else np.float32)
+    return assemble(around, spec, dtype)
 
 
 def _to_onnx(module: nn.Module, graph: Graph) -> onnx.ModelProto:
     """The exporter's graph, without the traces of this machine that it leaves on every node."""
-    tensors = to_tensors(graph)
-    first = {0: torch.export.Dim.DYNAMIC}
+    given = to_tensors(graph)
+    tensors = [given.features, given.types, given.receiver, given.sender, given.place]
+    tensors += [] if given.edge is None else [given.edge]
+    names = INPUTS if given.edge is None else PlusPolicy.inputs
     with _quiet():
         program = torch.onnx.export(
-            module, (tensors.features, tensors.types, tensors.receiver, tensors.sender, tensors.place),
-            dynamo=True, input_names=list(INPUTS), output_names=[OUTPUT], opset_version=OPSET,
-            dynamic_shapes=(first, first, first, first, first), verbose=False,
+            module, tuple(tensors), dynamo=True, input_names=list(names), output_names=[OUTPUT], opset_version=OPSET,
+            dynamic_shapes=tuple([{0: torch.export.Dim.DYNAMIC}] * len(tensors)), verbose=False,
         )  # fmt: skip
     assert program is not None
     model: onnx.ModelProto = program.model_proto

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from phygail.learning.log import Entry
 from phygail.learning.networks import noise_generator
+from phygail.learning.worlds import Pool
 from phygail.methods.phygail.config import TrainConfig
 from phygail.methods.phygail.experts.dataset import ExpertSet
 from phygail.methods.phygail.heads import Discriminator
@@ -26,11 +27,12 @@ Behavior = tuple[GraphInput, Tensor]  # observations and what each receiver did:
 
 
 def update_discriminator(
-    learner: Learner, rollout: Rollout, experts: ExpertSet, config: TrainConfig, epoch: int
+    learner: Learner, rollout: Rollout, experts: ExpertSet | Pool, config: TrainConfig, epoch: int
 ) -> dict[str, float]:
     """One pass over the rollout, or a share of it; parts are paired with as many nodes of turned expert frames (D4)."""
     if config.w_il == 0.0:
         return {}
+    assert isinstance(experts, ExpertSet)  # `TrainConfig` asks for it
     rng = generator(config.seed, "discriminator", epoch)
     noise = noise_generator(config.seed, "discriminator noise", epoch)
     totals, weight = np.zeros(3), 0
@@ -69,10 +71,10 @@ def paired_batches(
     rollout: Rollout, part: np.ndarray, experts: ExpertSet, config: TrainConfig, rng: np.random.Generator
 ) -> tuple[Behavior, Behavior]:
     """Some observations of the policy ((g,) numbers) and random expert frames with about as many nodes."""
-    graph, rows = rollout.batch(part)
+    graph, rows = rollout.judged_batch(part)
     frames = experts.sample(rng, max(1, round(len(rows) / experts.uavs_per_frame)))
     frames = on_other_maps(frames, config, rng)
-    expert = to_tensors(frames.graph(config.graph_spec)), torch.from_numpy(frames.commands)
+    expert = to_tensors(frames.graph(config.judge_graph)), torch.from_numpy(frames.commands)
     return (graph, torch.from_numpy(rollout.command[rows])), expert
 
 
@@ -88,7 +90,7 @@ def imitation_rewards(discriminator: Discriminator, rollout: Rollout, config: Tr
         return np.zeros(rollout.nodes)
     logits = [
         discriminator.logit_expert_is_high(graph, torch.from_numpy(rollout.command[rows])).numpy()
-        for graph, rows in rollout.parts(config.micro_graphs)
+        for graph, rows in map(rollout.judged_batch, split(np.arange(rollout.graphs), config.micro_graphs))
     ]
     return imitation_reward(np.concatenate(logits))
 

@@ -21,7 +21,7 @@ from phygail.swarm.links import group_means
 
 FIXED_SCALE_M = 160.0  # W/2 of the 20-UAV map: the scale of the ablation in which 120 m always reads 0.75
 
-ACTIVE, DAMAGED, CENTER = 0, 1, 2  # node types; the kind of an edge is the type of its sender
+ACTIVE, DAMAGED, CENTER, LOST = 0, 1, 2, 3  # node types; the kind of an edge is the type of its sender
 ALL_SLOTS = 64  # "without KNN": all linked UAVs; beyond this many within 120 m the nearest
 
 
@@ -82,6 +82,8 @@ class GraphSpec:
         center: Whether the center is a node.
         recenter: Positions relative to the subnet's centroid instead of the center, which would leak it.
         scale_m: W_scale; None for W/2 of the current map.
+        k_lost: Most lost teammates per receiver (`methods.phygail.plus`); none in the paper.
+        lost_horizon: How far away those may be, in radio ranges.
     """
 
     k_act: int = 8
@@ -89,6 +91,8 @@ class GraphSpec:
     center: bool = True
     recenter: bool = False
     scale_m: float | None = None
+    k_lost: int = 0
+    lost_horizon: float = 3.0
 
     def __post_init__(self) -> None:
         if self.k_act < 1 or self.k_dmg < 0:
@@ -99,7 +103,7 @@ class GraphSpec:
     @property
     def slots(self) -> int:
         """Delta = K_act + K_dmg + 1: the largest in-degree (eq. 12)."""
-        return self.k_act + self.k_dmg + int(self.center)
+        return self.k_act + self.k_dmg + int(self.center) + self.k_lost
 
 
 PAPER = GraphSpec()
@@ -239,8 +243,8 @@ def assemble(around: Surroundings, spec: GraphSpec, dtype: type[np.floating] = n
     index = np.zeros((n, spec.slots), dtype=np.int64)
     mask = np.zeros((n, spec.slots), dtype=bool)
     peers, damaged = slice(spec.k_act), slice(spec.k_act, spec.k_act + spec.k_dmg)
-    index[:, peers], mask[:, peers] = _nearest(*around.links, around.positions, around.positions, spec.k_act)
-    spot, filled = _nearest(*around.near, around.positions, around.spots, spec.k_dmg)
+    index[:, peers], mask[:, peers] = nearest_of(*around.links, around.positions, around.positions, spec.k_act)
+    spot, filled = nearest_of(*around.near, around.positions, around.spots, spec.k_dmg)
     # One node per damaged UAV and group, however many receivers attend to it.
     keys, node = np.unique((around.group[:, None] * len(around.spots) + spot)[filled], return_inverse=True)
     spot[filled] = n + node
@@ -260,7 +264,7 @@ def assemble(around: Surroundings, spec: GraphSpec, dtype: type[np.floating] = n
     return Graph(features, types, index, mask, kinds, around.worlds[group], around.count)
 
 
-def _nearest(
+def nearest_of(
     receiver: np.ndarray, sender: np.ndarray, positions: np.ndarray, places: np.ndarray, k: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The k nearest candidates of every receiver: senders (n, k), 0 where empty, and a mask (n, k) (eq. 10)."""

@@ -56,6 +56,7 @@ class Actor(nn.Module):
     Attributes:
         command: How u becomes a command over v_max; the world then projects it onto the speed disc.
         least_log_std: Lower clamp of the log-std.
+        outputs: Numbers per action: 2, or 3 with a weight in link keeping (`methods.phygail.plus`).
     """
 
     def __init__(
@@ -64,13 +65,14 @@ class Actor(nn.Module):
         *,
         command: Command = "tanh",
         least_log_std: float = LOG_STD_RANGE[0],
+        outputs: int = ACTION,
     ) -> None:
         super().__init__()
-        self.command, self.least_log_std = command, least_log_std
+        self.command, self.least_log_std, self.outputs = command, least_log_std, outputs
         self.encoder = GraphEncoder(spec)
         hidden = (spec.width,) if spec.compact else (HEAD_HIDDEN,)
-        self.mean = _head(spec.width, *hidden)
-        self.log_std = _head(spec.width, *(() if spec.compact else hidden))
+        self.mean = _head(outputs, spec.width, *hidden)
+        self.log_std = _head(outputs, spec.width, *(() if spec.compact else hidden))
 
     def forward(self, graph: GraphInput) -> Gaussian:
         """The distribution of every receiver's u."""
@@ -94,9 +96,9 @@ def velocities(u: Tensor, speed_mps: float) -> Tensor:
     return wanted * (speed_mps / norm.clamp(min=speed_mps))
 
 
-def _head(width: int, *hidden: int) -> nn.Sequential:
+def _head(outputs: int, width: int, *hidden: int) -> nn.Sequential:
     """Linears from `width` over the hidden sizes to a command, ReLU between them."""
-    sizes = (width, *hidden, ACTION)
+    sizes = (width, *hidden, outputs)
     parts: list[nn.Module] = []
     for before, after in itertools.pairwise(sizes):
         parts += [nn.Linear(before, after), nn.ReLU()]

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from phygail.config import InputError
 from phygail.learning.networks import save_weights, seeded
 from phygail.learning.run import STATE, Score, cannot_resume, read_state, write_state
-from phygail.methods.phygail import KIND, VERSION
+from phygail.methods.phygail import KIND, PLUS_KIND, VERSION
 from phygail.methods.phygail.config import TrainConfig
 from phygail.methods.phygail.graph import Graph, GraphSpec
 from phygail.methods.phygail.graph_batch import Observation
-from phygail.methods.phygail.heads import Actor, Critic, Discriminator
+from phygail.methods.phygail.heads import ACTION, Actor, Critic, Discriminator
 from phygail.methods.phygail.network import to_tensors
 from phygail.swarm.batch import BatchState, initial_batch, stack_cases, step_batch
 from phygail.swarm.scenario import Scenario
@@ -131,10 +131,12 @@ def make_learner(config: TrainConfig) -> Learner:
     """Fresh networks and optimizers; equal configs give equal weights."""
     spec = config.encoder_spec
     with seeded(config.seed):
-        actor = Actor(spec, command=config.command, least_log_std=config.least_log_std)
+        actor = Actor(
+            spec, command=config.command, least_log_std=config.least_log_std, outputs=ACTION + config.link_weight
+        )
         extra = CLOCK_FACTS * config.critic_clock + GAP_FACTS * config.critic_gap
         critic = Critic(spec, centralized=config.centralized_critic, extra=extra)
-        discriminator = Discriminator(spec)
+        discriminator = Discriminator(config.judge_spec)
     last = actor.log_std[-1]
     assert isinstance(last, nn.Linear)
     nn.init.constant_(last.bias, config.initial_log_std)
@@ -183,8 +185,9 @@ def load_state(folder: Path, learner: Learner) -> None:
 def actor_config(actor: Actor, graph_spec: GraphSpec, **training: Any) -> dict[str, Any]:
     """What `save_weights` must store beside an actor so that it can be rebuilt and exported."""
     return {
-        "kind": KIND, "version": VERSION, "graph": asdict(graph_spec), "encoder": asdict(actor.encoder.spec),
-        "action": actor.command, **training,
+        "kind": PLUS_KIND if graph_spec.k_lost else KIND, "version": VERSION, "graph": asdict(graph_spec),
+        "encoder": asdict(actor.encoder.spec),
+        "action": actor.command, "outputs": actor.outputs, **training,
     }  # fmt: skip
 
 

@@ -171,25 +171,29 @@ def shaping_reward(before: BatchState, flown: BatchState, config: TrainConfig) -
     return config.gap_weight * (gaps_m(before) - config.gamma * after) / unit
 
 
+def largest_gap_shaping(
+    before: BatchState, after: BatchState, held: np.ndarray, expert_steps: np.ndarray, config: TrainConfig
+) -> np.ndarray:
+    """(B,) F of a decision that was held ((B,) int steps), before the division by reward_scale.
+
+    Phi = -w (largest gap) / (2 T_E strides): two UAVs close a gap by two strides a step, so what is left to gain is
+    measured in T_E, whatever the world. Summed over the steps of a decision F is gamma^h Phi(s_h) - Phi(s_0).
+    """
+    ended = after.terminated | after.truncated
+    later = np.where(ended, 0.0, tree_gaps_m(after)[1])
+    closing = 2.0 * expert_steps * before.cases.speed_mps * before.cases.step_s
+    weight = config.largest_gap_weight * config.reward_scale
+    return weight * (tree_gaps_m(before)[1] - config.gamma**held * later) / closing
+
+
 def gaps_m(state: BatchState) -> np.ndarray:
     """(B,) m, `tree.gap_m` of every world."""
     return tree_gaps_m(state)[0]
 
 
 def tree_gaps_m(state: BatchState) -> tuple[np.ndarray, np.ndarray]:
-    """(B,) m each: what the edges of the spanning tree lack, summed and the largest; Prim in all worlds at once."""
-    distances, worlds = state.distances, np.arange(len(state.positions))
-    outside = state.mask.copy()
-    newest = np.zeros(len(worlds), dtype=np.intp)  # row 0 is alive in every world
-    nearest = np.full(outside.shape, np.inf)
+    """(B,) m each: what the edges of the spanning tree lack, summed and the largest."""
+    from phygail.swarm.compiled import tree_gaps  # needs Numba, which the environment does without
+
     range_m = np.array([s.physics.range_m for s in state.scenarios])
-    total, largest = np.zeros(len(worlds)), np.zeros(len(worlds))
-    for _ in range(state.rows - 1):
-        outside[worlds, newest] = False
-        nearest = np.minimum(nearest, distances[worlds, newest])
-        offered = np.where(outside, nearest, np.inf)
-        newest = offered.argmin(axis=1)
-        length = offered[worlds, newest]
-        gap = np.where(np.isfinite(length), np.maximum(0.0, length - range_m), 0.0)
-        total, largest = total + gap, np.maximum(largest, gap)
-    return total, largest
+    return tree_gaps(state.positions, state.mask.sum(axis=1), range_m)

@@ -15,13 +15,20 @@ from torch import Tensor
 
 from phygail.config import InputError
 from phygail.learning.networks import noise_generator
+from phygail.learning.worlds import CaseSet, ExpertCase
 from phygail.methods.phygail.config import TrainConfig
-from phygail.methods.phygail.experts.dataset import ExpertCase, ExpertSet, FrameBatch
+from phygail.methods.phygail.experts.dataset import FrameBatch
 from phygail.methods.phygail.graph import Graph
-from phygail.methods.phygail.graph_batch import Observation, join, pick
+from phygail.methods.phygail.graph_batch import Observation, join, observe, pick
 from phygail.methods.phygail.heads import Actor
 from phygail.methods.phygail.network import MESSAGE_HIDDEN, GraphInput, to_tensors
-from phygail.methods.phygail.rewards import environment_reward, saved_steps, shaping_reward, tree_gaps_m
+from phygail.methods.phygail.rewards import (
+    environment_reward,
+    largest_gap_shaping,
+    saved_steps,
+    shaping_reward,
+    tree_gaps_m,
+)
 from phygail.rng import generator
 from phygail.swarm.batch import BatchState, BatchWorld, stack_cases
 from phygail.swarm.scenario import Scenario, farthest_m, way_steps
@@ -49,6 +56,7 @@ class Rollout:
     Attributes:
         graph: The T B observations in one table; that of world b at decision t is number t B + b.
         after: The B observations after the last step.
+        judged: What the discriminator sees of the same states, in the same order.
         alive: (T, B, n) bool. alive_after: (B, n) bool.
         u: (M, 2) float32, as sampled. log_prob: (M,) float32, its log density.
         command: (M, 2) float32, executed velocity / v_max of the first step of a decision.
@@ -64,6 +72,7 @@ class Rollout:
 
     graph: Graph
     after: Graph
+    judged: Graph
     alive: np.ndarray
     alive_after: np.ndarray
     u: np.ndarray
@@ -97,6 +106,11 @@ class Rollout:
     def batch(self, numbers: np.ndarray) -> tuple[GraphInput, np.ndarray]:
         """Some observations as tensors and their nodes ((r,) int, ascending)."""
         picked, rows = pick(self.graph, numbers)
+        return to_tensors(picked), rows
+
+    def judged_batch(self, numbers: np.ndarray) -> tuple[GraphInput, np.ndarray]:
+        """The same as the discriminator sees them."""
+        picked, rows = pick(self.judged, numbers)
         return to_tensors(picked), rows
 
     def parts(self, size: int) -> Iterator[tuple[GraphInput, np.ndarray]]:
@@ -139,6 +153,8 @@ def on_other_map(scenario: Scenario, config: TrainConfig, rng: np.random.Generat
 
     The budget stays that of the swarm's own map, unless the way to the moved center is longer.
     """
+    if config.map_scale <= 1.0 and config.map_shift <= 0.0:
+        return scenario
     width_m = np.array(scenario.width_m)
     width = float(widen_map(width_m, config.map_scale, rng))
     center = shift_center(scenario.center, width_m, config.map_shift, rng)
@@ -175,7 +191,7 @@ def shift_center(center: np.ndarray, width_m: np.ndarray, share: float, rng: np.
 
 def collect(
     actor: Actor,
-    experts: ExpertSet,
+    experts: CaseSet,
     config: TrainConfig,
     epoch: int,
     worlds: Mapping[str, np.ndarray] | None = None,
@@ -197,7 +213,7 @@ def collect(
     return log.finish(world.state, observation)
 
 
-def check_memory(experts: ExpertSet, config: TrainConfig) -> None:
+def check_memory(experts: CaseSet, config: TrainConfig) -> None:
     """Refuse a run whose rollout and micro-batches would not fit into the memory of this machine."""
     needed, there = rollout_bytes(experts, config), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > MEMORY_SHARE * there:
@@ -207,21 +223,23 @@ def check_memory(experts: ExpertSet, config: TrainConfig) -> None:
         )
 
 
-def rollout_bytes(experts: ExpertSet, config: TrainConfig) -> float:
+def rollout_bytes(experts: CaseSet, config: TrainConfig) -> float:
     """About how much an epoch keeps: every decision twice (as built and joined), activations of one micro-batch."""
-    nodes = float(experts.archive.alive[experts.members].mean())
+    nodes = float(experts.flying.mean())
     slots = config.graph_spec.slots
-    per_graph = 2 * nodes * (slots * 9 + 200) + 8 * 12 * float(experts.archive.alive.max(initial=1))
+    per_graph = 2 * nodes * (slots * (9 + 4 * config.encoder_spec.edge_features) + 200) + 8 * 12 * float(
+        experts.flying.max(initial=1)
+    )
     hidden = config.width if config.compact else 2 * MESSAGE_HIDDEN
     activations = 4 * 12 * config.layers * nodes * slots * hidden * min(config.micro_graphs, config.batch_graphs)
     return config.worlds * config.horizon * per_graph + 2 * activations
 
 
 def open_worlds(
-    source: CaseSource, experts: ExpertSet, config: TrainConfig, worlds: Mapping[str, np.ndarray] | None = None
+    source: CaseSource, experts: CaseSet, config: TrainConfig, worlds: Mapping[str, np.ndarray] | None = None
 ) -> BatchWorld:
     """`worlds` worlds on scenarios of `source`, with rows for the largest case of the set."""
-    rows = int(experts.archive.alive[experts.members].max(initial=0))
+    rows = int(experts.flying.max(initial=0))
     return BatchWorld(source, config.worlds, least_rows=rows, state=source.load(worlds, rows) if worlds else None)
 
 
@@ -268,7 +286,7 @@ def explore(actor: Actor, graph: Graph, noise: torch.Generator) -> tuple[np.ndar
 class CaseSource:
     """Random training scenarios; remembers of each its place in the set and the expert's time."""
 
-    def __init__(self, experts: ExpertSet, rng: np.random.Generator, config: TrainConfig) -> None:
+    def __init__(self, experts: CaseSet, rng: np.random.Generator, config: TrainConfig) -> None:
         self._experts, self._rng, self._config = experts, rng, config
         self._cases: dict[str, ExpertCase] = {}
 
@@ -331,6 +349,7 @@ class RolloutLog:
     def __init__(self, source: CaseSource, config: TrainConfig) -> None:
         self._source, self._config = source, config
         self._graphs: list[Graph] = []
+        self._judged: list[Graph] = []
         self._columns: dict[str, list[np.ndarray]] = {}
         self._flights: list[EpisodeResult] = []
 
@@ -342,6 +361,8 @@ class RolloutLog:
         executed = seen.flown[0].velocities / before.cases.speed_mps[:, None, None]
         ended = last.terminated | last.truncated
         self._graphs.append(seen.graph)
+        if config.w_il and config.observation != "paper":
+            self._judged.append(observe(before, config.judge_graph))
         self._keep(
             alive=before.mask, u=seen.u, log_prob=seen.log_prob, command=executed[before.mask].astype(np.float32),
             environment=reward, steps=np.sum(seen.moved, axis=0), ended=ended, saved=saved,
@@ -356,9 +377,11 @@ class RolloutLog:
         flat = {name: np.concatenate(self._columns[name]) for name in ("u", "log_prob", "command", "facts")}
         stacked = {name: np.stack(self._columns[name]) for name in ("alive", "environment", "steps", "ended", "saved")}
         facts = critic_facts(state, self._source.expert_steps(state), self._config)
+        graph = join(self._graphs)
         return Rollout(
-            join(self._graphs), observation.observe(state), alive_after=state.mask, facts_after=facts,
-            flights=tuple(self._flights), worlds=self._source.save(state) | observation.save(), **flat, **stacked,
+            graph, observation.observe(state), join(self._judged) if self._judged else graph, alive_after=state.mask,
+            facts_after=facts, flights=tuple(self._flights), worlds=self._source.save(state) | observation.save(),
+            **flat, **stacked,
         )  # fmt: skip
 
     def _keep(self, **entries: np.ndarray) -> None:
@@ -378,4 +401,8 @@ def held_reward(seen: Seen, expert_steps: np.ndarray, config: TrainConfig) -> tu
         reward += weight[:, None] * step
         saved += weight * saved_steps(flown, config)
         before = flown
+    if config.largest_gap_weight:
+        held = np.sum(seen.moved, axis=0)
+        shaping = largest_gap_shaping(seen.before, before, held, expert_steps, config)
+        reward += np.where(seen.before.mask, shaping[:, None], 0.0)
     return reward, saved

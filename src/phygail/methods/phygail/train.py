@@ -20,6 +20,7 @@ from phygail.files import make_folder, write_text
 from phygail.learning.log import Entry, Stopwatch, live, speed_report
 from phygail.learning.networks import one_thread
 from phygail.learning.run import BEST, LATEST, Score, due, followed, new_folder, read_about, write_about
+from phygail.learning.worlds import Pool, draw_pool
 from phygail.methods.phygail.config import TrainConfig, from_json
 from phygail.methods.phygail.experts.dataset import ExpertSet
 from phygail.methods.phygail.gail import diagnosis, imitation_rewards, total_reward, update_discriminator
@@ -50,7 +51,7 @@ class Run:
     Attributes:
         folder: Where it lives.
         config: Its settings.
-        experts: The database, held-out scenarios included.
+        experts: The database or the pool, held-out scenarios included.
         validation: Held-out scenarios to validate on.
         learner: Networks and progress; changes while training.
         facts: Version, command, profile and database, for the JSON of every policy.
@@ -58,7 +59,7 @@ class Run:
 
     folder: Path
     config: TrainConfig
-    experts: ExpertSet
+    experts: ExpertSet | Pool
     validation: tuple[Scenario, ...]
     learner: Learner
     facts: Mapping[str, Any]
@@ -66,7 +67,7 @@ class Run:
 
 def start_run(
     folder: Path,
-    database: Path,
+    database: Path | None,
     config: TrainConfig,
     *,
     first: Path | None = None,
@@ -77,16 +78,15 @@ def start_run(
 
     Args:
         folder: Where it will live.
-        database: HDF5 file of `phygail experts`.
+        database: HDF5 file of `phygail experts`; None with a pool.
         config: Settings.
         first: Folder of a run whose networks this one begins with; noise and optimizers begin anew.
         profile: Name of the profile they come from. command: How a user repeats it.
     """
     new_folder(folder)
-    experts = open_experts(database)
+    experts, told = open_cases(database, config)
     about: dict[str, Any] = {
-        "kind": KIND, "package": __version__, "profile": profile, "command": command,
-        "experts": {"file": str(database), "content_sha256": str(experts.about["content_sha256"])},
+        "kind": KIND, "package": __version__, "profile": profile, "command": command, "experts": told,
         "config": asdict(config),
     }  # fmt: skip
     check_memory(experts.training, config)
@@ -122,14 +122,28 @@ def resume_run(folder: Path, database: Path | None = None) -> Run:
     """Continue a run where it stands; `database` only if the file has moved."""
     about = read_about(folder, KIND)
     config = from_json(about["config"])
-    experts = open_experts(database or Path(about["experts"]["file"]))
-    if str(experts.about["content_sha256"]) != about["experts"]["content_sha256"]:
+    file = about["experts"].get("file")
+    experts, told = open_cases(database or (Path(file) if file else None), config)
+    if told.get("content_sha256") != about["experts"].get("content_sha256"):
         raise InputError(f"the run {folder} began with another expert database: name that one or start a new run")
     if about["package"] != __version__:
         log.warning("the run began with version %s; %s may differ in the last digits", about["package"], __version__)
     learner = make_learner(config)
     load_state(folder, learner)
     return _run(folder, about, config, experts, learner)
+
+
+def open_cases(database: Path | None, config: TrainConfig) -> tuple[ExpertSet | Pool, dict[str, Any]]:
+    """What a run learns on, and what its folder says about it: a pool of worlds, or an expert database."""
+    if config.pool:
+        if database is not None:
+            raise InputError(f"worlds of a pool need no demonstrations: leave {database} out or set pool=0")
+        pool = draw_pool(config.pool, config.pool_seed)
+        return pool, dict(pool.about)
+    if database is None:
+        raise InputError("no expert database: give --experts FILE.h5; phygail experts --out FILE.h5 builds one")
+    experts = open_experts(database)
+    return experts, {"file": str(database), "content_sha256": str(experts.about["content_sha256"])}
 
 
 def open_experts(database: Path) -> ExpertSet:
@@ -155,11 +169,12 @@ def check_radio(database: Path, experts: ExpertSet) -> None:
         )
 
 
-def _warm_start(folder: Path, learner: Learner, experts: ExpertSet, config: TrainConfig) -> None:
+def _warm_start(folder: Path, learner: Learner, experts: ExpertSet | Pool, config: TrainConfig) -> None:
     """The two parts of cloning, as far as asked for; their errors go into the folder."""
     for name, wanted, part in (("clone", config.clone_passes, clone_experts), ("teach", config.teach_rounds, teach)):
         if not wanted:
             continue
+        assert isinstance(experts, ExpertSet)  # `TrainConfig` asks for it
         errors = []
         with one_thread(), live(0, wanted, lambda entry: f"mean squared error {entry['error']:.3f}", name) as show:
             for error in part(learner, experts, config):
@@ -168,7 +183,9 @@ def _warm_start(folder: Path, learner: Learner, experts: ExpertSet, config: Trai
         write_text(folder / f"{name}.json", json.dumps({"mean_squared_error": errors}) + "\n")
 
 
-def _run(folder: Path, about: Mapping[str, Any], config: TrainConfig, experts: ExpertSet, learner: Learner) -> Run:
+def _run(
+    folder: Path, about: Mapping[str, Any], config: TrainConfig, experts: ExpertSet | Pool, learner: Learner
+) -> Run:
     validation = tuple(spread(experts.held_out.scenarios, config.validation_cases))
     facts = {key: about[key] for key in ("package", "profile", "command", "experts", "first") if key in about}
     return Run(folder, config, experts, validation, learner, facts)

@@ -20,12 +20,13 @@ from scipy.special import expit
 
 from phygail.config import PAPER_RANGE_M, InputError
 from phygail.methods.base import SubnetMethod, register
-from phygail.methods.reach_evolved.beliefs import Beliefs, BeliefSpec, DelayedBeliefs, LostEdges, RebasedBeliefs
 from phygail.methods.sidr import AGGREGATED, aggregate
 from phygail.methods.steering import block, keep_links
+from phygail.sensing.beliefs import Beliefs, BeliefSpec, DelayedBeliefs, LostEdges
 from phygail.sensing.imperfect import decide_delayed
 from phygail.sensing.radio import FLOOD, NUMBER_BYTES
 from phygail.sensing.views import SubnetView, SubnetViews
+from phygail.sensing.worlds import RebasedBeliefs
 from phygail.swarm.links import group_sums
 from phygail.swarm.simulator import project_speed
 from phygail.weights import OnnxPolicy, bundled, read_policy
@@ -35,7 +36,7 @@ from phygail.weights import OnnxPolicy, bundled, read_policy
 class ReachEvolved(SubnetMethod):
     """v_i = v_max (speed_S toward c + sum of S (w_att - w_rep) unit(ghost - p_i)), links of the subnet kept.
 
-    The gates read what a subnet knows about itself and each lost teammate (`methods.reach_evolved.beliefs`). Two parts
+    The gates read what a subnet knows about itself and each lost teammate (`sensing.beliefs`). Two parts
     are not learned: links of the subnet's tree are kept (`methods.steering`), and a subnet that would miss the budget
     flies to the center, the aggregation phase of METHODS 3.3; a flight that gets there carries the flag `late-phase`.
     """
@@ -107,9 +108,9 @@ class ReachCloned(ReachEvolved):
 
 # --- gates -----------------------------------------------------------------------------------------------------------
 
-EDGE_INPUTS = 9  # per lost teammate (`methods.reach_evolved.beliefs.EDGE_FEATURES`)
+EDGE_INPUTS = 9  # per lost teammate (`sensing.beliefs.EDGE_FEATURES`)
 EDGE_OUTPUTS = 3  # logits of the attraction and the repulsion gate, log strength
-ANCHOR_INPUTS = 5  # per subnet (`methods.reach_evolved.beliefs.ANCHOR_FEATURES`)
+ANCHOR_INPUTS = 5  # per subnet (`sensing.beliefs.ANCHOR_FEATURES`)
 ANCHOR_OUTPUTS = 2  # change of the speed toward the center, log weight of a UAV that nothing pulls
 STRENGTH_LIMITS = (-10.0, 6.0)  # of its logarithm
 BASE_WEIGHT_LIMITS = (-8.0, 4.0)  # of its logarithm

@@ -11,10 +11,11 @@ import math
 import numba
 import numpy as np
 
-from phygail.methods.reach_evolved import BASE_WEIGHT_LIMITS, STRENGTH_LIMITS, GateShape, beliefs
-from phygail.methods.reach_evolved.beliefs import BeliefSpec
+from phygail.methods.reach_evolved import BASE_WEIGHT_LIMITS, STRENGTH_LIMITS, GateShape
 from phygail.methods.sidr import ROUNDING, aggregation_m
 from phygail.methods.steering import link_rules
+from phygail.sensing import beliefs
+from phygail.sensing.beliefs import BeliefSpec
 from phygail.swarm.compiled import FAR_M2, World, keep_links, kernel, label_subnets, toward
 
 _CERTAIN = -12.0  # exponent below which a belief differs from one by less than 1e-5

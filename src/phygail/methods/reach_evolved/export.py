@@ -31,9 +31,9 @@ from phygail.methods.reach_evolved import (
     edge_parts,
     evaluate_anchors,
 )
-from phygail.methods.reach_evolved.beliefs import ANCHOR_FEATURES, EDGE_FEATURES, BeliefSpec, LostEdges
+from phygail.sensing.beliefs import ANCHOR_FEATURES, EDGE_FEATURES, BeliefSpec, LostEdges
 
-# Ranges of the features (`methods.reach_evolved.beliefs`), in their order: parity is checked within them.
+# Ranges of the features (`sensing.beliefs`), in their order: parity is checked within them.
 _EDGE_RANGES = ((0, 1), (0, 5), (-3, 3), (0, 3), (0, 1), (-1, 1), (0, 2.5), (0, 2.5), (-6, 0.5))
 _ANCHOR_RANGES = ((0, 5), (0, 3), (0, 1), (0, 2.5), (-6, 0.5))
 _NAMES = ("edge1", "edge1.bias", "edge2", "edge2.bias", "anchor1", "anchor1.bias", "anchor2", "anchor2.bias")

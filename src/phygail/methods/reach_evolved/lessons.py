@@ -1,8 +1,4 @@
-"""Lessons: worlds with at most 20 UAVs flying, and behavior cloning of `teacher` in them, where evolution starts.
-
-There are three kinds of worlds. whole: swarms of 20, any damage. survivors: the last of 50 to 200 UAVs, on their map.
-patch: a neighborhood of a swarm of 200 or 500, alone on the map, with a center up to 1 km away; patches have dense
-rosters with few losses at any distance.
+"""Lessons: behavior cloning of `reach` in worlds with at most 20 UAVs flying, where evolution starts.
 
 Reach flies worlds with at most 20 UAVs; at every step the gates see what the policy would see (lost teammates at their
 roster spots, as reach believes) and learn the velocities that reach commanded. Only this file needs torch.
@@ -10,7 +6,6 @@ roster spots, as reach believes) and learn the velocities that reach commanded. 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,65 +14,20 @@ import torch
 from torch import Tensor
 
 from phygail.learning.networks import one_thread
+from phygail.learning.worlds import draw_worlds
 from phygail.methods.base import make_method
 from phygail.methods.reach_evolved import GateShape
-from phygail.methods.reach_evolved.beliefs import Beliefs, BeliefSpec
 from phygail.methods.steering import go
 from phygail.rng import generator
+from phygail.sensing.beliefs import Beliefs, BeliefSpec
 from phygail.sensing.views import Observer, Scope
-from phygail.swarm.layout import draw_layout, width_for
-from phygail.swarm.links import find_links
-from phygail.swarm.scenario import Scenario, make_scenario
+from phygail.swarm.scenario import Scenario
 from phygail.swarm.simulator import initial_state, step
-
-FLYING = 20  # at most
-LAYOUTS = 24  # per swarm size, drawn once per seed: the damage makes them different
-KINDS = (("whole", 0.2), ("survivors", 0.5), ("patch", 0.3))  # and their shares
-SURVIVOR_SIZES = (50, 100, 200)
-PATCH_SIZES = (200, 500)
-PATCH_ROSTER = (24, 80)  # UAVs of a patch before the damage
 
 LONGEST_FLIGHT = 150  # steps; afterwards reach has stopped flying toward lost teammates
 
 # The beliefs of reach: lost teammates stay at their spots, and one look rules them out.
 REACH_BELIEF = BeliefSpec(drift=0.0, sigma_m=1.0, sigma_rate=0.001, depth_half=0.0, depth_scale=0.05)
-
-
-def draw_worlds(count: int, seed: int, *key: int | str) -> list[Scenario]:
-    """Scenarios that are split, each of a random kind; equal keys give equal worlds."""
-    rng = generator(seed, "worlds", *key)
-    names, shares = [name for name, _ in KINDS], [share for _, share in KINDS]
-    worlds: list[Scenario] = []
-    while len(worlds) < count:
-        kind = str(rng.choice(names, p=shares))
-        scenario = _draw(kind, seed, rng)
-        if find_links(scenario.spots, scenario.physics.range_m).count > 1:
-            worlds.append(scenario)
-    return worlds
-
-
-def _draw(kind: str, seed: int, rng: np.random.Generator) -> Scenario:
-    if kind == "whole":
-        return _damaged(_layout(20, int(rng.integers(LAYOUTS)), seed), int(rng.integers(2, FLYING)), 20, rng)
-    sizes = SURVIVOR_SIZES if kind == "survivors" else PATCH_SIZES
-    size = int(rng.choice(sizes))
-    layout = _layout(size, int(rng.integers(LAYOUTS)), seed)
-    if kind == "patch":
-        roster = int(rng.integers(PATCH_ROSTER[0], PATCH_ROSTER[1] + 1))
-        middle = layout[rng.integers(size)]
-        layout = layout[np.argsort(np.hypot(*(layout - middle).T), kind="stable")[:roster]]
-    return _damaged(layout, int(rng.integers(4, FLYING + 1)), size, rng)
-
-
-def _damaged(layout: np.ndarray, flying: int, size: int, rng: np.random.Generator) -> Scenario:
-    damaged = np.sort(rng.permutation(len(layout))[flying:])
-    width = width_for(size)
-    return make_scenario("world", layout, damaged, width_m=width)
-
-
-@functools.lru_cache(maxsize=256)
-def _layout(size: int, number: int, seed: int) -> np.ndarray:
-    return draw_layout(size, generator(seed, "layout", size, number))
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,12 +38,13 @@ from phygail.learning.run import (
     write_about,
     write_state,
 )
+from phygail.learning.worlds import draw_worlds
 from phygail.methods.reach_evolved import GateShape
-from phygail.methods.reach_evolved.beliefs import BeliefSpec
 from phygail.methods.reach_evolved.compiled import fly_policy
 from phygail.methods.reach_evolved.export import save_gates
-from phygail.methods.reach_evolved.lessons import REACH_BELIEF, clone_reach, draw_worlds
+from phygail.methods.reach_evolved.lessons import REACH_BELIEF, clone_reach
 from phygail.rng import generator
+from phygail.sensing.beliefs import BeliefSpec
 from phygail.swarm.compiled import World
 from phygail.swarm.scenario import draw_scenario
 

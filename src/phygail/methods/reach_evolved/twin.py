@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from phygail.methods.reach_evolved import BASE_WEIGHT_LIMITS, STRENGTH_LIMITS, GateShape, beliefs, twin_world
-from phygail.methods.reach_evolved.beliefs import BeliefSpec
+from phygail.methods.reach_evolved import BASE_WEIGHT_LIMITS, STRENGTH_LIMITS, GateShape, twin_world
 from phygail.methods.reach_evolved.compiled import run_gates
 from phygail.methods.reach_evolved.twin_world import (
     MOST_PLANES,
@@ -32,6 +31,8 @@ from phygail.methods.reach_evolved.twin_world import (
 )
 from phygail.methods.sidr import ROUNDING, aggregation_m
 from phygail.methods.steering import link_rules
+from phygail.sensing import beliefs
+from phygail.sensing.beliefs import BeliefSpec
 from phygail.sensing.worlds import Copies, mission_facts
 from phygail.swarm.compiled import FAR_M2, keep_tree, kernel, label_links, link_tree, toward
 from phygail.swarm.scenario import Scenario

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from phygail.config import LINK_TOLERANCE_M, InputError
+from phygail.learning.worlds import ExpertCase
 from phygail.methods.phygail.experts.database import Archive, read_archive
 from phygail.methods.phygail.graph import PAPER, Graph, GraphSpec
 from phygail.methods.phygail.graph_batch import perceive_batch
@@ -92,16 +93,6 @@ class FrameBatch:
         return lowest_rows(linked.transpose(1, 2, 0)).T
 
 
-@dataclass(frozen=True)
-class ExpertCase:
-    """A scenario to train on and T_E, the moves its expert needed; its number in the set and how it was turned."""
-
-    scenario: Scenario
-    expert_steps: int
-    number: int = 0
-    element: int | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class ExpertSet:
     """Demonstrations, all of a database or some of it. Frame f is a state and what the expert did in it.
@@ -158,6 +149,11 @@ class ExpertSet:
     def expert_steps(self) -> np.ndarray:
         """(S,) int, T_E."""
         return self.archive.expert_steps[self.members]
+
+    @property
+    def flying(self) -> np.ndarray:
+        """(S,) int, the alive of every scenario."""
+        return self.archive.alive[self.members]
 
     @cached_property
     def scenarios(self) -> tuple[Scenario, ...]:

@@ -1,4 +1,4 @@
-// Lost teammates (methods/reach_evolved/beliefs.py): who may still be alive, where by now, and how sure a subnet is.
+// Lost teammates (sensing/beliefs.py): who may still be alive, where by now, and how sure a subnet is.
 // Python keeps beliefs and features in single precision; Math.fround does the same here.
 import { hypot } from "../numbers.js";
 import { LINK_TOLERANCE_M, subnetMeans, subnetSizes } from "../links.js";
@@ -16,7 +16,7 @@ const f32 = Math.fround;
 
 /**
  * Memory of an episode: where ghosts are; per roster entry what it knows, shared inside a subnet: depths, and where
- * teammates are lost in flight (reach_evolved/rebased.py) `seen`, {last, since}: where and when it saw everybody last;
+ * teammates are lost in flight `seen`, {last, since}: where and when it saw everybody last;
  * before: the members of the step before.
  */
 export function startBeliefs() {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from phygail.methods import METHODS, make_method
 from phygail.methods.base import SubnetMethod
 from phygail.methods.controller import sensed_controller
-from phygail.methods.reach_evolved.beliefs import ANCHOR_FEATURES, EDGE_FEATURES, NEVER, SURE, Beliefs, BeliefSpec
+from phygail.sensing.beliefs import ANCHOR_FEATURES, EDGE_FEATURES, NEVER, SURE, Beliefs, BeliefSpec
 from phygail.sensing.imperfect import SensedObserver, Sensing
 from phygail.sensing.views import Observer, Scope
 from phygail.swarm import simulator

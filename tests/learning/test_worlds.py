@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from phygail.methods.reach_evolved.lessons import FLYING, KINDS, PATCH_ROSTER, PATCH_SIZES, SURVIVOR_SIZES, draw_worlds
+from phygail.learning.worlds import FLYING, KINDS, PATCH_ROSTER, PATCH_SIZES, SURVIVOR_SIZES, draw_worlds
 from phygail.swarm.layout import width_for
 from phygail.swarm.links import find_links
 

@@ -80,6 +80,25 @@ class LostEdges:
     anchors: np.ndarray
 
 
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What the subnets believe after one more view.
+
+    Attributes:
+        depths: (count, N) float32, the deepest so far. weights: (count, N) how likely alive; 0 for members.
+        survival: (count,) share of teammates believed alive.
+        subnet, spot, row, distance: (k,) each, the nearest member (m) of each subnet to each ghost within the horizon.
+    """
+
+    depths: np.ndarray
+    weights: np.ndarray
+    survival: np.ndarray
+    subnet: np.ndarray
+    spot: np.ndarray
+    row: np.ndarray
+    distance: np.ndarray
+
+
 class Beliefs:
     """What every subnet of one episode believes; shared inside a subnet, united on a merge (the deeper belief wins)."""
 
@@ -94,6 +113,13 @@ class Beliefs:
 
     def observe(self, views: SubnetViews) -> LostEdges:
         """Update the beliefs with one more view of the subnets and give their edges."""
+        look = self.look(views)
+        seen = look.weights[look.subnet, look.spot] > 0.0
+        edges = (look.subnet[seen], look.spot[seen], look.row[seen], look.distance[seen])
+        return self._edges(views, look.depths, look.weights, look.survival, edges)
+
+    def look(self, views: SubnetViews) -> Look:
+        """Update the beliefs with one more view of the subnets and say what they are."""
         self._advance(views)
         depths = self._recall(views)
         subnet, spot, row, distance = self._nearest(views, depths)
@@ -102,9 +128,39 @@ class Beliefs:
         weights = self._weights(views, depths)
         ruled_out = (1.0 - weights).sum(axis=1) - views.sizes  # members have weight 0 too
         survival = (views.sizes + 0.5) / (views.sizes + ruled_out + 1.0)
-        seen = weights[subnet, spot] > 0.0
-        subnet, spot, row, distance = subnet[seen], spot[seen], row[seen], distance[seen]
-        return self._edges(views, depths, weights, survival, (subnet, spot, row, distance))
+        return Look(depths, weights, survival, subnet, spot, row, distance)
+
+    def near(self, views: SubnetViews, weights: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(row, roster index, (k, 2) m): every UAV with every ghost within the horizon that its subnet believes in.
+
+        Args:
+            views: Of the last `look`. weights: (count, N), its weights. least: Weights below this do not count.
+        """
+        if self._share_ghosts(views):
+            largest = views.subnet == views.sizes.argmax()  # it has few ghosts left: they are sorted out first
+            parts = [np.flatnonzero(largest), np.flatnonzero(~largest)]
+        else:
+            parts = views.rows
+        found = [self._near_some(views, weights, least, rows) for rows in parts if len(rows)]
+        row, spot, ghost = (np.concatenate(column) for column in zip(*found, strict=True))
+        return row, spot, ghost
+
+    def _near_some(
+        self, views: SubnetViews, weights: np.ndarray, least: float, rows: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same for some rows, whose subnets expect a ghost at the same place."""
+        labels = np.unique(views.subnet[rows])
+        spots = np.flatnonzero((weights[labels] >= least).any(axis=0))
+        ghosts = self._places(views, np.full(len(spots), labels[0]), spots)
+        tree = cKDTree(views.positions[rows])
+        found = tree.sparse_distance_matrix(cKDTree(ghosts), self._horizon_m(views), output_type="ndarray")
+        row, spot = rows[found["i"]], spots[found["j"]]
+        believed = weights[views.subnet[row], spot] >= least
+        return row[believed], spot[believed], ghosts[found["j"][believed]]
+
+    def _share_ghosts(self, views: SubnetViews) -> bool:
+        """Whether all subnets expect a ghost at the same place."""
+        return _agreed(views)
 
     def tell(self, member: int) -> np.ndarray | None:
         """(N,) float32, the depths that UAV `member` knows; None before its first view."""
@@ -341,108 +397,3 @@ class DelayedBeliefs(Beliefs):
         own_estimate, ghost = np.nonzero(believed[:, spot] & (distance < horizon))
         near = own_estimate, ghost
         return estimates[own_estimate], spot[ghost], starts[own_estimate] + place[near], distance[near]
-
-
-# --- losses in flight ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Sightings:
-    """What one group of UAVs knows: (N, 2) m last places, (N,) int steps of them, (N,) float32 depths since."""
-
-    places: np.ndarray
-    steps: np.ndarray
-    depths: np.ndarray
-
-
-class RebasedBeliefs(Beliefs):
-    """`Beliefs` whose ghosts start where and when a teammate was last seen."""
-
-    def __init__(self, spec: BeliefSpec) -> None:
-        super().__init__(spec)
-        self._known: dict[int, _Sightings] = {}
-        self._now = np.empty((0, 0, 2))  # (count, N, 2) m, ghosts of every subnet
-        self._since = np.empty((0, 0), dtype=np.intp)  # (count, N) step of the last sighting
-        self._last = np.empty((0, 0, 2))
-        self._fresh = np.empty((0, 0), dtype=bool)  # (count, N) lost since the step before
-
-    def _advance(self, views: SubnetViews) -> None:
-        """The ghosts of every subnet, where it expects them by now."""
-        if not len(self._group):
-            self._group = np.full(len(views.roster), -1, dtype=np.intp)
-        parts = [self._merged(views, rows) for rows in views.rows]
-        self._last = np.stack([part.places for part in parts])
-        self._since = np.stack([part.steps for part in parts])
-        self._merged_depths = np.stack([part.depths for part in parts])
-        gone = self._since < views.step
-        gone[views.subnet, views.members] = False
-        self._fresh = gone & (self._since == views.step - 1) & (views.step > 1)
-        way = self._way_m(views, 1) * (views.step - self._since)
-        offset = views.centers[:, None] - self._last
-        away = np.hypot(offset[..., 0], offset[..., 1])
-        self._now = self._last + offset * np.minimum(way / np.maximum(away, 1e-9), 1.0)[..., None]
-
-    def _merged(self, views: SubnetViews, rows: np.ndarray) -> _Sightings:
-        """The newest sightings of all groups whose members have met in this subnet."""
-        known = [self._known[group] for group in np.unique(self._group[views.members[rows]]).tolist() if group >= 0]
-        if not known:
-            count = len(views.roster)
-            return _Sightings(np.array(views.roster), np.zeros(count, dtype=np.intp), np.full(count, NEVER))
-        best = known[0]
-        for other in known[1:]:
-            newer = (other.steps > best.steps) | ((other.steps == best.steps) & (other.depths > best.depths))
-            best = _Sightings(
-                np.where(newer[:, None], other.places, best.places),
-                np.where(newer, other.steps, best.steps),
-                np.where(newer, other.depths, best.depths),
-            )
-        return best
-
-    def _recall(self, views: SubnetViews) -> np.ndarray:
-        return self._merged_depths.copy()
-
-    def _places(self, views: SubnetViews, subnet: np.ndarray, spot: np.ndarray) -> np.ndarray:
-        return self._now[subnet, spot]
-
-    def _nearest(self, views: SubnetViews, depths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        horizon = self._horizon_m(views)
-        each = [self._of_one(views, depths, label, horizon) for label in range(views.count)]
-        return tuple(np.concatenate(parts) for parts in zip(*each, strict=True))  # type: ignore[return-value]  # four
-
-    def _listen(
-        self, views: SubnetViews, depths: np.ndarray, subnet: np.ndarray, spot: np.ndarray, distance: np.ndarray
-    ) -> None:
-        """Update the depths, and note the teammates that have just fallen silent within the subnet."""
-        physics, spec = views.mission.physics, self.spec
-        sure = SURE if views.mission.silence else np.float32(spec.depth_half)  # half believed
-        if views.step == 0:
-            row, damaged = views.damaged_in_range.T
-            depths[views.subnet[row], damaged] = SURE  # recognized as damaged, not merely silent
-            return
-        flown = physics.speed_mps * physics.step_s * (views.step - self._since[subnet, spot])
-        sigma = spec.sigma_m * physics.unit + spec.sigma_rate * flown
-        depth = ((physics.range_m - spec.margin_m * physics.unit - distance) / sigma).astype(np.float32)
-        # Where links fail, silence says little: no teammate is ruled out for good.
-        depths[subnet, spot] = np.maximum(depths[subnet, spot], np.minimum(depth, sure))
-        for label in np.flatnonzero(self._fresh.any(axis=1)):
-            self._missing(views, depths, int(label), sure)
-
-    def _missing(self, views: SubnetViews, depths: np.ndarray, label: int, sure: np.float32) -> None:
-        """Rule out members of a step ago that are silent now in the area that the others cover."""
-        physics = views.mission.physics
-        lost = np.flatnonzero(self._fresh[label])
-        far, _ = cKDTree(views.positions[views.rows[label]]).query(self._last[label, lost])
-        inside = far <= physics.range_m - 2.0 * physics.stride_m - self.spec.margin_m * physics.unit
-        depths[label, lost[inside]] = np.maximum(depths[label, lost[inside]], sure)
-
-    def _remember(self, views: SubnetViews, depths: np.ndarray) -> None:
-        depths[views.subnet, views.members] = NEVER
-        self._last[views.subnet, views.members] = views.positions
-        self._since[views.subnet, views.members] = views.step
-        fresh = self._next + np.arange(views.count)
-        self._group[views.members] = fresh[views.subnet]
-        self._next += views.count
-        for label, group in enumerate(fresh.tolist()):
-            self._known[group] = _Sightings(self._last[label], self._since[label], depths[label].copy())
-        flying = set(np.unique(self._group).tolist())
-        self._known = {group: known for group, known in self._known.items() if group in flying}
