@@ -20,7 +20,7 @@ from phygail.swarm.failures import critical_uavs
 from phygail.swarm.links import find_links
 from phygail.swarm.simulator import step
 
-WORLD, DAMAGE, CASES, SEED = "outages=0.4:2 hold=10", (0.5, 0.75, 0.9), 5, 950000
+WORLD, DAMAGE, CASES, SEED = "outages=0.4:2 hold=10", (0.5, 0.75, 0.9), 3, 950000
 HOVER = 200  # steps
 OUT = Path(__file__).parent.parent / "results" / "redundancy.csv"
 COLUMNS = ("scenario", "redundant", "converged", "steps", "flown_m_per_uav", "critical", "connected_share", "splits")
@@ -45,8 +45,9 @@ def fly(case: int, *, redundant: bool) -> tuple[object, ...]:
 
 
 if __name__ == "__main__":
-    rows = [fly(case, redundant=r) for case in range(len(DAMAGE) * CASES) for r in (False, True)]
     with OUT.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        writer.writerows(rows)
+        for case in (k * CASES + case for case in range(CASES) for k in range(len(DAMAGE))):  # all damage ratios first
+            writer.writerows(fly(case, redundant=redundant) for redundant in (False, True))
+            file.flush()
