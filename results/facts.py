@@ -144,6 +144,9 @@ def flagged(number: str, method: str, flag: str = "late-phase") -> str:
     return f"{mine.filter(pl.col('flag').str.contains(flag, literal=True)).height:,}"
 
 
+WORLDS = ("waves", "fading", "obstacles", "no-center", "dynamics", "altitude")  # experiments of their own
+
+
 @functools.cache
 def _all_flights() -> pl.DataFrame:
     """Every flight under results/ by what makes it one: case, method, settings; trained variants are left out."""
@@ -163,7 +166,7 @@ def _all_flights() -> pl.DataFrame:
     parts = [
         rows_table(read_rows(path)).select(columns)
         for path in sorted(RESULTS.rglob("rows.csv"))
-        if not any(name in path.parts for name in ("ablation", "sensitivity", "case-study", "inertia"))
+        if not any(name in path.parts for name in ("ablation", "sensitivity", "case-study", "inertia", *WORLDS))
     ]
     plain = (pl.col("subnets") > 1) & (pl.col("variant") == "") & (pl.col("world") == "")
     flown = pl.concat(parts).filter(plain)

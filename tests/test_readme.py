@@ -36,6 +36,7 @@ def test_the_readme_names_the_two_commands_and_every_make_target_exists() -> Non
     assert {"demo", "test"} <= used <= targets
 
 
+@pytest.mark.timeout(2400)  # half a minute of a core: on a machine that crawls that is much
 def test_readme_commands_run_in_order(tmp_path: Path, typed: Callable[[str, Path], int]) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     assert len(COMMANDS) >= 8

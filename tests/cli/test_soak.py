@@ -114,6 +114,7 @@ TWIN_WORLDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow  # Numba compiles the twin for a minute
 @pytest.mark.parametrize(("spec", "safety"), TWIN_WORLDS)
 def test_the_twin_is_held_to_the_method_in_other_worlds(spec, safety):
     """The compiled twin and the method are at the same places in every state, lose the same UAVs, end alike.
@@ -145,8 +146,7 @@ def test_the_twin_is_held_to_the_method_in_other_worlds(spec, safety):
 
 def test_a_soak_says_where_the_argument_holds(tmp_path, capsys):
     """Of 6 cases with centers 200 m off none meets the condition; the record counts them apart."""
-    pytest.importorskip("numba")
-    words = ["soak", "--episodes", "6", "--world", "center-error=200", "--out", str(tmp_path)]
+    words = ["soak", "--method", "sidr", "--episodes", "6", "--world", "center-error=200", "--out", str(tmp_path)]
     assert main(words) in (0, 1)
     record = json.loads((tmp_path / "soak.json").read_text())
     assert record["argued"] < record["split"]

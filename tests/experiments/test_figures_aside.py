@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from phygail.experiments.figures import SPREAD, curves_figure, over_bound_figure
+from phygail.experiments.catalog import EXPERIMENTS
+from phygail.experiments.figures import SPREAD, SPREAD_OF_LEVELS, curves_figure, over_bound_figure, sensing_figure
+from phygail.experiments.statistics import Evidence, split_cases
 
 PIXELS = 800  # width of a README
 LEAST_PIXELS = 7.5  # height of the smallest text there
@@ -38,3 +40,11 @@ def test_text_of_three_sizes_is_legible_at_readme_width():
     per_point = PIXELS / figure.get_size_inches()[0] / 72
     sizes = [label.get_fontsize() for axes in figure.axes for label in axes.get_xticklabels()]
     assert min(sizes) * per_point >= LEAST_PIXELS
+
+
+def test_methods_that_lose_nothing_by_noise_stand_beside_each_other(tmp_path):
+    flown = pl.concat([rows(("reach", "sidr")).with_columns(noise_m=pl.lit(m), delay_steps=0) for m in (0.0, 10.0)])
+    shown = Evidence(EXPERIMENTS.get("noise"), split_cases(flown), (), (), "", tmp_path)
+    for axes in sensing_figure(shown).axes:
+        first, second = (np.asarray(line.get_xdata()) for line in axes.lines)
+        assert np.allclose(second - first, SPREAD_OF_LEVELS * 10.0)

@@ -58,7 +58,7 @@ def test_the_mission_is_what_was_shared_before_the_damage():
         mission = observe(state, scope).mission
         assert mission.center.tolist() == [200.0, 200.0]
         assert (mission.width_m, mission.budget_steps, mission.physics.step_s) == (400.0, 160, 0.2)
-    beyond = {"map", "coast_m", "lead_steps", "arrive", "losses", "silence"}  # of worlds beyond the plain one
+    beyond = {"map", "coast_m", "lead_steps", "pace", "arrive", "losses", "silence"}  # of worlds beyond the plain one
     assert {f.name for f in fields(mission)} == {"center", "width_m", "physics", "budget_steps"} | beyond
 
 

@@ -50,7 +50,7 @@ def test_acceleration_and_lag_bound_every_change():
 
 
 @pytest.mark.parametrize("vehicle", [Vehicle(3.0), Vehicle(5.0), Vehicle(3.0, 0.25), Vehicle(5.0, 0.25)])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_braking_cells_keep_everybody_apart_in_continuous_time(vehicle, seed):
     """METHODS 8.3 with inertia: whatever is asked for, no pair comes closer than min(10 m, its start)."""
     rng = np.random.default_rng(seed)

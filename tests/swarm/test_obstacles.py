@@ -137,3 +137,16 @@ def test_rings_of_obstacles_are_told_from_rows():
     inside = np.array([[50.0, 50.0]])
     assert closed_in(shapes_of(ring), inside, np.array([300.0, 0.0])).tolist() == [0]
     assert closed_in(shapes_of(ring[:3]), inside, np.array([300.0, 0.0])).tolist() == []
+
+
+def test_who_is_in_a_notch_backs_out():
+    """Between two discs that touch no post is in sight: the way leads out, and counts the way around both."""
+    discs = (Obstacle(((0.0, 0.0),), 40.0), Obstacle(((0.0, 80.0),), 40.0))
+    chart = Map(discs, 3.0)
+    goal, notch = np.array([[-300.0, 40.0]]), np.array([[6.0, 40.0]])
+    (turn,), (length,) = chart.ways(notch, goal)
+    assert turn[0] > 6.0
+    assert turn[1] == pytest.approx(40.0)
+    assert length == pytest.approx(306.0 + 2 * np.pi * 43.0)
+    scenario = make_scenario("n", [[6.0, 40.0], [-300.0, 40.0]], center=[-300.0, 40.0], world=World(obstacles=discs))
+    assert run_episode(scenario, "sidr").terminated

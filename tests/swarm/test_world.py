@@ -350,6 +350,7 @@ def test_budgets_grow_by_what_a_world_takes():
     assert plain.budget_steps == 320
     assert around.budget_steps >= way + 4
     assert make_scenario("b", places, world=World(vehicle=Vehicle(3.0))).budget_steps == 320 + 67
+    assert make_scenario("b", places, world=World(vehicle=Vehicle(wind_mps=(6.0, 0.0)))).budget_steps == 800
     with pytest.raises(InputError, match="this world needs"):
         make_scenario("b", places, world=World(vehicle=Vehicle(1e-7)))
 

@@ -104,6 +104,17 @@ test("a strike may change what was flown before it: then the flight is flown ane
   assert.deepEqual(live.last.positions, linked.last.positions);
 });
 
+test("beliefs about a subnet that was torn before the first strike are flown anew, what holds no beliefs is not", () => {
+  const apart = { start: () => ({}), act: (view) => view.positions.map((value, k) => (value - view.center[k % 2]) / 20) };
+  for (const rebases of [true, false]) {
+    const flight = new Flight(world, { ...apart, rebases }, false), before = flight.last.links.count;
+    for (let k = 0; k < 20; k++) flight.advance();
+    assert.ok(flight.last.links.count > before);
+    flight.strike(20, [{ step: 20, ids: [flight.last.ids[0]] }]);
+    assert.equal(flight.step, rebases ? 0 : 20);
+  }
+});
+
 test("a lane that is done waits for a strike that comes later", () => {
   const quick = new Race(world, ["sidr"], false);
   fly(quick);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -47,6 +48,13 @@ def test_node(node, file):
     run_node(node, file)
 
 
-def run_node(node: str, file: str) -> None:
-    done = subprocess.run([node, "--test", str(HERE / file)], capture_output=True, text=True, check=False)
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_node_flies_the_longest_flights_of_the_network_too(node):
+    run_node(node, "golden.test.mjs", PHYGAIL_GOLDEN="long")
+
+
+def run_node(node: str, file: str, **settings: str) -> None:
+    command = [node, "--test", str(HERE / file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | settings)
     assert done.returncode == 0, done.stdout[-6000:]

@@ -52,6 +52,7 @@ from phygail.render.style import (
 PANEL_IN = (2.75, 1.75)  # width and height of a panel
 BAND_ALPHA = 0.12
 SPREAD = 3.2  # percent of UAVs lost over which the marks of all methods at one damage ratio are spread
+SPREAD_OF_LEVELS = 0.05  # of the highest level of noise or delay: the same
 BOUND_LINE: dict[str, Any] = {"color": "#8A929B", "linestyle": (0, (4, 2.5)), "linewidth": 1.3, "zorder": 1.5}
 _NEEDED = (
     "scenario", "method", "uavs", "damaged", "subnets", "converged", "steps", "time_s", "bound_steps",
@@ -129,12 +130,12 @@ def over_bound_figure(rows: pl.DataFrame) -> Figure:
     return figure
 
 
-def _spread_marks(figure: Figure) -> None:
-    """Shift the marks of each method a little aside: equal methods must not hide each other."""
+def _spread_marks(figure: Figure, width: float = SPREAD) -> None:
+    """Shift the marks of each method a little aside, by `width` in all: equal methods must not hide each other."""
     for axes in figure.axes:
         lines = [line for line in axes.lines if line.get_marker() not in (None, "None", "")]
         for k, line in enumerate(lines):
-            shift = SPREAD * (k / max(1, len(lines) - 1) - 0.5) if len(lines) > 1 else 0.0
+            shift = width * (k / max(1, len(lines) - 1) - 0.5) if len(lines) > 1 else 0.0
             line.set_xdata(np.asarray(line.get_xdata(), dtype=float) + shift)
 
 
@@ -235,6 +236,7 @@ def sensing_figure(evidence: Evidence) -> Figure:
             add_line(axes, style, mine[column], mine[what], label=name)
         axes.set_ylim(*limits)
         label_axes(axes, x=LABELS[column], y=label)
+    _spread_marks(figure, SPREAD_OF_LEVELS * float(means[column].max()))  # type: ignore[arg-type]  # a number
     return figure
 
 
@@ -252,7 +254,9 @@ def worlds_figure(evidence: Evidence) -> Figure:
         dress_axes(axes)
         for name, style in styles.items():
             mine = means.filter(pl.col("method") == name)
-            add_line(axes, style, mine[what], [names.index(world) for world in mine["world"]], label=name, linewidth=0)
+            aside = 0.4 * (evidence.methods.index(name) / max(1, len(styles) - 1) - 0.5)  # equal ones hide nobody
+            rows = [names.index(world) + aside for world in mine["world"]]
+            add_line(axes, style, mine[what], rows, label=name, linewidth=0)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(*limits)
         axes.set_yticks(range(len(names)), [name or "plain" for name in names] if place == 0 else [""] * len(names))

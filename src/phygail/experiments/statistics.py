@@ -389,8 +389,14 @@ def world_means(rows: pl.DataFrame) -> pl.DataFrame:
 
     `factor` is the ratio of split steps to those of the plain world, on the cases that both have.
     """
+    # Rows of the plain world from before these columns: its flights end with the first whole network.
+    complete = rows.with_columns(
+        pl.coalesce("split_steps", "steps").alias("split_steps"),
+        pl.coalesce("resplits", pl.lit(0)).alias("resplits"),
+        pl.when(pl.col("converged") == 1).then(pl.coalesce("first_step", "steps")).alias("first_step"),
+    )
     split = pl.when(pl.col("converged") == 1).then(pl.col("split_steps")).otherwise(pl.col("steps")).alias("split")
-    known = rows.with_columns(split)
+    known = complete.with_columns(split)
     plain = known.filter(pl.col("world") == "").select("scenario", "method", pl.col("split").alias("plain_split"))
     joined = known.join(plain, on=["scenario", "method"], how="left", maintain_order="left")
     both = pl.col("plain_split").is_not_null()

@@ -37,7 +37,7 @@ def aggregating(views: SubnetViews) -> np.ndarray:
     # One step is kept in reserve: until the next decision the farthest UAV may fly outward. Rounding must not cost
     # another.
     remaining = mission.budget_steps - mission.lead_steps - views.step
-    urgent = far > (remaining - 2) * physics.stride_m - ROUNDING * physics.range_m
+    urgent = far > (remaining - 2) * (physics.stride_m * mission.pace) - ROUNDING * physics.range_m
     begun = np.zeros(views.count, dtype=bool)
     begun[views.subnet[urgent]] = True
     return begun

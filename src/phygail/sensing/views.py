@@ -44,6 +44,7 @@ class Mission:
         map: The obstacles and the ways around them; None without any.
         coast_m: The distance in which a vehicle at full speed stops; links are kept shorter by so much.
         lead_steps: Steps that may be lost on the way to the center: the aggregation phase begins so much earlier.
+        pace: Share of a stride that is certain against the wind.
         arrive: Whether it must lead to the center itself, and not only within half of the radio range of it.
     """
 
@@ -56,6 +57,7 @@ class Mission:
     map: Map | None = None
     coast_m: float = 0.0
     lead_steps: int = 0
+    pace: float = 1.0
     arrive: bool = False
 
 

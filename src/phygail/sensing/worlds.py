@@ -29,7 +29,7 @@ from phygail.sensing.views import GlobalView, LocalView, Observer, Scope, Subnet
 from phygail.swarm.flight import Flight
 from phygail.swarm.links import find_links, group_means
 from phygail.swarm.obstacles import MAP_MARGIN, map_of
-from phygail.swarm.scenario import Scenario, lead_steps
+from phygail.swarm.scenario import Scenario, lead_steps, pace
 from phygail.swarm.simulator import SwarmState
 from phygail.swarm.world import Vehicle, draw, draw_normal
 
@@ -182,6 +182,7 @@ def mission_facts(scenario: Scenario) -> dict[str, Any]:
         "map": chart,
         "coast_m": min(coast_m(world.vehicle, physics.speed_mps), MOST_COAST * physics.range_m),
         "lead_steps": lead_steps(world, physics),
+        "pace": pace(world, physics),
         "arrive": world.altitude is not None or world.vehicle.inertia or not world.knowledge.exact,
     }
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -372,3 +373,67 @@ def _project(x, nodes, parent, limit, move, pull_weight, stride, rules):
         centering = fast if step > 0.9 else (usual if step > 0.5 else careful)
     for a in range(k):
         move[nodes[a], 0], move[nodes[a], 1] = u[a, 0], u[a, 1]
+
+
+# --- draws of worlds -------------------------------------------------------------------------------------------------
+
+_MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_LOW, _MIDDLE, _HIGH, _DROPPED = (np.uint64(value) for value in (27, 30, 31, 11))
+
+
+def draw_keys(seed: int, purposes: tuple[str, ...]) -> np.ndarray:
+    """(k,) uint64, the keys with which `uniform` draws for these purposes."""
+    with np.errstate(over="ignore"):
+        return np.array([np.uint64(seed) ^ np.uint64(zlib.crc32(name.encode())) * _MIX[0] for name in purposes])
+
+
+@numba.njit(cache=True, fastmath=False)
+def _scramble(value):
+    value = (value ^ (value >> _MIDDLE)) * _MIX[1]
+    value = (value ^ (value >> _LOW)) * _MIX[2]
+    return value ^ (value >> _HIGH)
+
+
+@numba.njit(cache=True, fastmath=False)
+def uniform(key, step, i, j):
+    """`swarm.world.draw` for one (step, i, j)."""
+    mixed = _scramble(key + np.uint64(step) * _MIX[0] + _MIX[0])
+    mixed = _scramble(mixed + np.uint64(i) * _MIX[0] + _MIX[0])
+    mixed = _scramble(mixed + np.uint64(j) * _MIX[0] + _MIX[0])
+    return (np.float64(mixed >> _DROPPED) + 0.5) * 2.0**-53
+
+
+@numba.njit(cache=True, fastmath=False)
+def _ratio(r, a, b):
+    """A quotient of two polynomials of degree seven, coefficients from the highest on."""
+    top, bottom = a[0], b[0]
+    for k in range(1, 8):
+        top, bottom = top * r + a[k], bottom * r + b[k]
+    return top / bottom
+
+
+_NEAR = (np.array([2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
+                   13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.387132872796366608]),
+         np.array([5226.495278852545925, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867,
+                   5394.1960214247511077, 687.1870074920579083, 42.313330701600911252, 1.0]))  # fmt: skip
+_FAR = (np.array([7.7454501427834140764e-4, 0.0227238449892691845833, 0.24178072517745061177, 1.27045825245236838258,
+                  3.64784832476320460504, 5.7694972214606914055, 4.6303378461565452959, 1.42343711074968357734]),
+        np.array([1.05075007164441684324e-9, 5.475938084995344946e-4, 0.0151986665636164571966, 0.14810397642748007459,
+                  0.68976733498510000455, 1.6763848301838038494, 2.05319162663775882187, 1.0]))  # fmt: skip
+_TAIL = (np.array([2.01033439929228813265e-7, 2.71155556874348757815e-5, 0.0012426609473880784386,
+                   0.026532189526576123093, 0.29656057182850489123, 1.7848265399172913358, 5.4637849111641143699,
+                   6.6579046435011037772]),
+         np.array([2.04426310338993978564e-15, 1.4215117583164458887e-7, 1.8463183175100546818e-5,
+                   7.868691311456132591e-4, 0.0148753612908506148525, 0.13692988092273580531, 0.59983220655588793769,
+                   1.0]))  # fmt: skip
+
+
+@numba.njit(cache=True, fastmath=False)
+def normal(u):
+    """The standard normal quantile (Wichura 1988, AS 241), right to 1e-15."""
+    q = u - 0.5
+    if abs(q) <= 0.425:
+        return q * _ratio(0.180625 - q * q, _NEAR[0], _NEAR[1])
+    r = math.sqrt(-math.log(min(u, 1.0 - u)))
+    size = _ratio(r - 1.6, _FAR[0], _FAR[1]) if r <= 5.0 else _ratio(r - 5.0, _TAIL[0], _TAIL[1])
+    return size if q > 0 else -size

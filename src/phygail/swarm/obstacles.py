@@ -106,13 +106,14 @@ class Shapes:
     ) -> np.ndarray:
         """(k,) bool, whether the straight ways from `start` to `end` ((k, 2) m each) keep `margin_m` from everything.
 
-        A way that lies entirely inside a polygon is not noticed; no UAV is there.
+        The margin is one for all, or (k, E): for every way and segment. A way that lies entirely inside a polygon is
+        not noticed; no UAV is there.
         """
-        chosen = self.dark if dark_only else np.ones(len(self.a), dtype=bool)
         free = np.ones(len(start), dtype=bool)
-        margin = np.broadcast_to(margin_m, len(start))
-        for a, b, radius in zip(self.a[chosen], self.b[chosen], self.radius[chosen], strict=True):
-            free[free] = _segment_distance(start[free], end[free], a, b) >= radius + margin[free]
+        margin = np.broadcast_to(margin_m, (len(start), len(self.a)))
+        for e in np.flatnonzero(self.dark) if dark_only else range(len(self.a)):
+            far = _segment_distance(start[free], end[free], self.a[e], self.b[e])
+            free[free] = far >= self.radius[e] + margin[free, e]
         return free
 
 
@@ -191,6 +192,12 @@ class Map:
         return found[self.shapes.depth_m(found) <= -self.margin_m]
 
     @cached_property
+    def _halfway(self) -> np.ndarray:
+        """(count,) m, at least the way around each obstacle, to its other side."""
+        long = np.hypot(*(self.shapes.b - self.shapes.a).T) + np.pi * (self.shapes.radius + self.margin_m)
+        return np.bincount(self.shapes.owner, long, self.shapes.count)
+
+    @cached_property
     def _graph(self) -> np.ndarray:
         """(P, P) m, length of the straight way between two posts; inf where it is blocked."""
         posts = self._posts
@@ -228,9 +235,11 @@ class Map:
         return self._last[1]
 
     def _find_ways(self, points: np.ndarray, goals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        # A UAV that stands closer than the margin keeps the distance that it has.
-        depth = np.maximum(self.shapes.depth_m(points), self.shapes.depth_m(goals))
-        room = np.clip(-depth - 1e-9, 0.0, self.margin_m) * 0.999
+        # A UAV that is closer to an obstacle than the margin keeps the distance that it has; from the others it keeps
+        # the whole margin: the way must not lead into a gap between two obstacles that is too narrow to pass.
+        far_off, away = self.shapes.nearest(points)
+        near = np.minimum(far_off, self.shapes.nearest(goals)[0])
+        room = np.clip(near - 1e-9, 0.0, self.margin_m)[:, self.shapes.owner] * 0.999
         turns, lengths = goals.copy(), np.hypot(*(goals - points).T)
         blocked = np.flatnonzero(~self.shapes.clear(points, goals, room))
         if len(blocked) and len(self._posts):
@@ -239,6 +248,12 @@ class Map:
             found = np.isfinite(far)
             turns[blocked[found]] = self._posts[which[found]]
             lengths[blocked[found]] = far[found]
+            # In a notch between two obstacles that touch, no post is in sight: back out of it, and around them.
+            hidden = blocked[~found]
+            touching = far_off[hidden] < far_off[hidden].min(axis=1, keepdims=True) + self.margin_m
+            out = (away[hidden] * touching[..., None]).sum(axis=1)
+            turns[hidden] += np.where((out != 0).any(axis=1, keepdims=True), points[hidden] + out - turns[hidden], 0.0)
+            lengths[hidden] += touching @ self._halfway
         return turns, lengths
 
     def _best_posts(self, points: np.ndarray, ahead: np.ndarray, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -169,24 +169,30 @@ def make_scenario(
 def budget_in(world: World, plain_steps: int, spots: np.ndarray, center: np.ndarray, physics: Physics) -> int:
     """The budget of a world: that of the plain one, and what this world takes more.
 
-    The way around obstacles, the step of the last loss, turning around with inertia, the error of the center, and
-    holding the network. So the conditions of the argument in docs/worlds.md are met by default.
+    The way around obstacles, against the wind, the step of the last loss, turning around with inertia, the error of
+    the center, and holding the network. So the conditions of the argument in docs/worlds.md are met by default.
 
     Args:
         world: Any. plain_steps: The budget of the plain world.
         spots: (n, 2) m, the alive at t = 0. center: (2,) m. physics: Radio and vehicle.
     """
-    if world.plain:
+    if world.plain or pace(world, physics) <= 0:  # that much wind is refused elsewhere
         return plain_steps
     steps = plain_steps
     if world.obstacles and world.knowledge.map:
         way_m = longest_way_m(world.obstacles, spots, center, physics.contact_m)
         steps = max(steps, way_steps(way_m, physics))
+    steps = math.ceil(steps / pace(world, physics) - 1e-9)
     steps += lead_steps(world, physics) + way_steps(world.knowledge.center_error_m, physics)
     steps += world.last_event + wait_steps(world.links, world.hold_steps, physics.step_s)
     if steps > LARGEST_BUDGET_STEPS:
         raise InputError(f"this world needs {steps:,} steps, more than {LARGEST_BUDGET_STEPS:,}: give budget_steps")
     return steps
+
+
+def pace(world: World, physics: Physics) -> float:
+    """Share of the speed that a UAV has over ground against the wind."""
+    return 1.0 - math.hypot(*world.vehicle.wind_mps) / physics.speed_mps
 
 
 def lead_steps(world: World, physics: Physics) -> int:

@@ -147,7 +147,9 @@ DEEPEST, MOST_MEMBERS, LONGEST = beliefs.DEEPEST, beliefs.MOST_MEMBERS, beliefs.
 
 
 @kernel(_KERNELS, fastmath=False)
-def episode(case: Case, rule: Rule, radio: Radio, losses: Losses, fence: Fence, trace, present):
+def episode(
+    case: Case, rule: Rule, radio: Radio, losses: Losses, fence: Fence, trace: np.ndarray, present: np.ndarray
+) -> tuple[int, bool]:
     """(steps, whether the network is one for as long as the world asks); places go into `trace`."""
     total = len(case.layout)
     x, v, wanted = case.layout.copy(), np.zeros((total, 2)), np.zeros((total, 2))

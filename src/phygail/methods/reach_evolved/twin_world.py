@@ -7,13 +7,13 @@ roster index here: every array has N entries, whoever has fallen included. Needs
 from __future__ import annotations
 
 import math
-import zlib
 from typing import NamedTuple
 
 import numba
 import numpy as np
 
 from phygail.config import LINK_TOLERANCE_M
+from phygail.swarm.compiled import draw_keys, kernel, normal, uniform
 from phygail.swarm.flight import IN_HAND, _share
 from phygail.swarm.links import FARTHEST, KNOTS, LONG_AGO, UNSET, outage_rates, threshold
 from phygail.swarm.obstacles import Map, shapes_of
@@ -21,8 +21,7 @@ from phygail.swarm.safety import _ROUNDING, kept_m
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.world import draw, draw_normal
 
-_MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_ONE, _LOW, _MIDDLE, _HIGH, _DROPPED = (np.uint64(value) for value in (1, 27, 30, 31, 11))
+ONE = np.uint64(1)
 MOST_PLANES = 256  # half-planes of one UAV
 
 
@@ -69,7 +68,7 @@ class Fence(NamedTuple):
     dark: np.ndarray
     posts: np.ndarray  # (P, 2) m
     ahead: np.ndarray  # (P,) m, way from each post to the center
-    goal_room: float
+    goal_room: np.ndarray  # (E,) m
     margin: float
     mapped: bool
     safety: bool
@@ -89,8 +88,7 @@ def radio_of(scenario: Scenario) -> Radio:
     p, q = outage_rates(model, physics.step_s) if model.outage_share else (0.0, 0.0)
     heights = np.zeros(scenario.uavs) if world.altitude is None else np.array(world.altitude)
     names = ("outage", "fading x", "fading y", "shadow phase", "shadow")
-    with np.errstate(over="ignore"):
-        keys = np.array([np.uint64(world.seed) ^ np.uint64(zlib.crc32(name.encode())) * _MIX[0] for name in names])
+    keys = draw_keys(world.seed, names)
     deaf = model.asymmetry_db * draw_normal(world.seed, "deaf", 0, np.arange(scenario.uavs))
     return Radio(
         physics.range_m + LINK_TOLERANCE_M,
@@ -123,9 +121,9 @@ def losses_of(scenario: Scenario) -> Losses:
 def fence_of(scenario: Scenario, chart: Map | None, *, safety: bool) -> Fence:
     """Obstacles, map and filter of a scenario."""
     shapes, physics = shapes_of(scenario.world.obstacles), scenario.physics
-    posts, ahead, goal_room, margin = np.empty((0, 2)), np.empty(0), 0.0, 0.0
+    posts, ahead, goal_room, margin = np.empty((0, 2)), np.empty(0), np.zeros(len(shapes.a)), 0.0
     if chart is not None:
-        margin, goal_room = chart.margin_m, -float(shapes.depth_m(scenario.center[None])[0])
+        margin, goal_room = chart.margin_m, shapes.nearest(scenario.center[None])[0][0, shapes.owner]
         posts = np.ascontiguousarray(chart._posts)
         ahead = chart._to_goal(scenario.center) if len(posts) else ahead
     return Fence(
@@ -141,69 +139,14 @@ def response_of(scenario: Scenario) -> tuple[float, float]:
     return _share(vehicle, step_s), vehicle.accel_mps2 * step_s
 
 
-# --- draws -----------------------------------------------------------------------------------------------------------
-
-
-@numba.njit(cache=True, fastmath=False)
-def _scramble(value):
-    value = (value ^ (value >> _MIDDLE)) * _MIX[1]
-    value = (value ^ (value >> _LOW)) * _MIX[2]
-    return value ^ (value >> _HIGH)
-
-
-@numba.njit(cache=True, fastmath=False)
-def _uniform(key, step, i, j):
-    """`swarm.world.draw` for one (step, i, j)."""
-    mixed = _scramble(key + np.uint64(step) * _MIX[0] + _MIX[0])
-    mixed = _scramble(mixed + np.uint64(i) * _MIX[0] + _MIX[0])
-    mixed = _scramble(mixed + np.uint64(j) * _MIX[0] + _MIX[0])
-    return (np.float64(mixed >> _DROPPED) + 0.5) * 2.0**-53
-
-
-@numba.njit(cache=True, fastmath=False)
-def _ratio(r, a, b):
-    """A quotient of two polynomials of degree seven, coefficients from the highest on."""
-    top, bottom = a[0], b[0]
-    for k in range(1, 8):
-        top, bottom = top * r + a[k], bottom * r + b[k]
-    return top / bottom
-
-
-_NEAR = (np.array([2509.0809287301226727, 33430.575583588128105, 67265.770927008700853, 45921.953931549871457,
-                   13731.693765509461125, 1971.5909503065514427, 133.14166789178437745, 3.387132872796366608]),
-         np.array([5226.495278852545925, 28729.085735721942674, 39307.89580009271061, 21213.794301586595867,
-                   5394.1960214247511077, 687.1870074920579083, 42.313330701600911252, 1.0]))  # fmt: skip
-_FAR = (np.array([7.7454501427834140764e-4, 0.0227238449892691845833, 0.24178072517745061177, 1.27045825245236838258,
-                  3.64784832476320460504, 5.7694972214606914055, 4.6303378461565452959, 1.42343711074968357734]),
-        np.array([1.05075007164441684324e-9, 5.475938084995344946e-4, 0.0151986665636164571966, 0.14810397642748007459,
-                  0.68976733498510000455, 1.6763848301838038494, 2.05319162663775882187, 1.0]))  # fmt: skip
-_TAIL = (np.array([2.01033439929228813265e-7, 2.71155556874348757815e-5, 0.0012426609473880784386,
-                   0.026532189526576123093, 0.29656057182850489123, 1.7848265399172913358, 5.4637849111641143699,
-                   6.6579046435011037772]),
-         np.array([2.04426310338993978564e-15, 1.4215117583164458887e-7, 1.8463183175100546818e-5,
-                   7.868691311456132591e-4, 0.0148753612908506148525, 0.13692988092273580531, 0.59983220655588793769,
-                   1.0]))  # fmt: skip
-
-
-@numba.njit(cache=True, fastmath=False)
-def _normal(u):
-    """The standard normal quantile (Wichura 1988, AS 241), right to 1e-15."""
-    q = u - 0.5
-    if abs(q) <= 0.425:
-        return q * _ratio(0.180625 - q * q, _NEAR[0], _NEAR[1])
-    r = math.sqrt(-math.log(min(u, 1.0 - u)))
-    size = _ratio(r - 1.6, _FAR[0], _FAR[1]) if r <= 5.0 else _ratio(r - 5.0, _TAIL[0], _TAIL[1])
-    return size if q > 0 else -size
-
-
 # --- radio -----------------------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True, fastmath=False)
+@kernel(fastmath=False)
 def _is_out(radio, i, j, t, before):
     """Whether a pair is in an outage: what the last number that set it says; `before` says so after t = 0."""
     for back in range(radio.look_back + 1):
-        number = _uniform(radio.keys[0], t + LONG_AGO - back, i, j)
+        number = uniform(radio.keys[0], t + LONG_AGO - back, i, j)
         if number < radio.out_p:
             return True
         if number > 1.0 - radio.out_q:
@@ -213,46 +156,46 @@ def _is_out(radio, i, j, t, before):
     return False
 
 
-@numba.njit(cache=True, fastmath=False)
+@kernel(fastmath=False)
 def _heard(radio, i, j, length, t):
     """Whether hello and answer of a step came through."""
     gain_db = 0.0
     if radio.shadow_db > 0:
-        clock = (t + LONG_AGO) * radio.step_s / radio.knots_s + _uniform(radio.keys[3], 0, i, j)
+        clock = (t + LONG_AGO) * radio.step_s / radio.knots_s + uniform(radio.keys[3], 0, i, j)
         knot = math.floor(clock)
         share = clock - knot
-        first = _normal(_uniform(radio.keys[4], knot, i, j))
-        second = _normal(_uniform(radio.keys[4], knot + 1, i, j))
+        first = normal(uniform(radio.keys[4], knot, i, j))
+        second = normal(uniform(radio.keys[4], knot + 1, i, j))
         gain_db = radio.shadow_db * ((1 - share) * first + share * second) / math.sqrt((1 - share) ** 2 + share**2)
     gain_db -= max(radio.deaf[i], radio.deaf[j])
-    real = radio.direct + radio.spread * _normal(_uniform(radio.keys[1], t + LONG_AGO, i, j))
-    other = radio.spread * _normal(_uniform(radio.keys[2], t + LONG_AGO, i, j))
+    real = radio.direct + radio.spread * normal(uniform(radio.keys[1], t + LONG_AGO, i, j))
+    other = radio.spread * normal(uniform(radio.keys[2], t + LONG_AGO, i, j))
     return (real * real + other * other) * 10.0 ** (gain_db / 10.0) >= radio.need * length * length
 
 
-@numba.njit(cache=True, fastmath=False)
+@kernel(fastmath=False)
 def _faded(radio, i, j, length, t, bits, up, watched):
     """Whether a fading link is up now; keeps the last hellos."""
-    mask = (_ONE << np.uint64(radio.window)) - _ONE
+    mask = (ONE << np.uint64(radio.window)) - ONE
     if not watched[i, j]:
         bits[i, j], up[i, j] = np.uint64(0), False
         if t == 0:
             for back in range(radio.window - 1, 0, -1):
-                bits[i, j] = (bits[i, j] << _ONE) | np.uint64(_heard(radio, i, j, length, t - back))
-    bits[i, j] = ((bits[i, j] << _ONE) | np.uint64(_heard(radio, i, j, length, t))) & mask
+                bits[i, j] = (bits[i, j] << ONE) | np.uint64(_heard(radio, i, j, length, t - back))
+    bits[i, j] = ((bits[i, j] << ONE) | np.uint64(_heard(radio, i, j, length, t))) & mask
     count = 0
     left = bits[i, j]
     while left > np.uint64(0):
-        left &= left - _ONE
+        left &= left - ONE
         count += 1
     up[i, j] = count >= (radio.drop if up[i, j] else radio.least)
     return up[i, j]
 
 
-@numba.njit(cache=True, fastmath=False)
+@kernel(fastmath=False)
 def hear(radio, fence, x, flying, t, out, bits, up, watched, linked, length):
     """`swarm.links.listen`: linked ((N, N) bool) and length ((N, N) m) of the pairs of `flying`."""
-    shaded = fence.dark.any()
+    shaded, none = fence.dark.any(), np.zeros(len(fence.radius))
     for row, i in enumerate(flying):
         for j in flying[row + 1 :]:
             if radio.out_p > 0:
@@ -266,7 +209,7 @@ def hear(radio, fence, x, flying, t, out, bits, up, watched, linked, length):
             watched[i, j] = near
             link = link and not out[i, j]
             if link and shaded:
-                link = in_sight(fence, x[i, 0], x[i, 1], x[j, 0], x[j, 1], 0.0, True)
+                link = in_sight(fence, x[i, 0], x[i, 1], x[j, 0], x[j, 1], none, True)
             linked[i, j] = linked[j, i] = link
             length[i, j] = length[j, i] = far
 
@@ -329,12 +272,12 @@ def _from_segment(px, py, ax, ay, bx, by):
 
 @numba.njit(cache=True, fastmath=False)
 def in_sight(fence, px, py, qx, qy, margin, dark_only):
-    """Whether the straight way from p to q keeps `margin` from everything (`Shapes.clear`)."""
+    """Whether the straight way from p to q keeps `margin` ((E,) m) from every segment (`Shapes.clear`)."""
     for e in range(len(fence.radius)):
         if dark_only and not fence.dark[e]:
             continue
         ax, ay, bx, by = fence.a[e, 0], fence.a[e, 1], fence.b[e, 0], fence.b[e, 1]
-        need = fence.radius[e] + margin
+        need = fence.radius[e] + margin[e]
         if min(_from_segment(px, py, ax, ay, bx, by), _from_segment(qx, qy, ax, ay, bx, by)) < need:
             return False
         if min(_from_segment(ax, ay, px, py, qx, qy), _from_segment(bx, by, px, py, qx, qy)) < need:
@@ -352,11 +295,10 @@ def way(fence, px, py, cx, cy, tried):
     straight = math.hypot(cx - px, cy - py)
     if not fence.mapped:
         return cx, cy, straight
-    room = fence.goal_room
-    for e in range(len(fence.radius)):
-        far = _from_segment(px, py, fence.a[e, 0], fence.a[e, 1], fence.b[e, 0], fence.b[e, 1])
-        room = min(room, far - fence.radius[e])
-    room = min(max(room - 1e-9, 0.0), fence.margin) * 0.999
+    room = np.empty(len(fence.radius))
+    for e in range(len(room)):
+        far = _from_segment(px, py, fence.a[e, 0], fence.a[e, 1], fence.b[e, 0], fence.b[e, 1]) - fence.radius[e]
+        room[e] = min(max(min(far, fence.goal_room[e]) - 1e-9, 0.0), fence.margin) * 0.999
     if in_sight(fence, px, py, cx, cy, room, False):
         return cx, cy, straight
     tried[:] = False
@@ -367,10 +309,27 @@ def way(fence, px, py, cx, cy, tried):
             if not tried[k] and here > 1e-6 and here + fence.ahead[k] < least:
                 best, least = k, here + fence.ahead[k]
         if best < 0:
-            return cx, cy, straight
+            return _backed_out(fence, px, py, cx, cy, straight)
         if in_sight(fence, px, py, fence.posts[best, 0], fence.posts[best, 1], room, False):
             return fence.posts[best, 0], fence.posts[best, 1], least
         tried[best] = True
+
+
+@numba.njit(cache=True, fastmath=False)
+def _backed_out(fence, px, py, cx, cy, straight):
+    """Out of a notch between obstacles that touch, where no post is in sight."""
+    ox, oy, nearest = 0.0, 0.0, np.inf
+    for e in range(len(fence.radius)):
+        far = _from_segment(px, py, fence.a[e, 0], fence.a[e, 1], fence.b[e, 0], fence.b[e, 1])
+        nearest = min(nearest, far - fence.radius[e])
+    for e in range(len(fence.radius)):
+        fx, fy = _foot(px, py, fence.a[e, 0], fence.a[e, 1], fence.b[e, 0], fence.b[e, 1])
+        d = math.hypot(px - fx, py - fy)
+        if d - fence.radius[e] < nearest + fence.margin:
+            ox, oy = ox + (px - fx) / max(d, 1e-12), oy + (py - fy) / max(d, 1e-12)
+            long = math.hypot(fence.b[e, 0] - fence.a[e, 0], fence.b[e, 1] - fence.a[e, 1])
+            straight += long + math.pi * (fence.radius[e] + fence.margin)
+    return (px + ox, py + oy, straight) if ox != 0.0 or oy != 0.0 else (cx, cy, straight)
 
 
 # --- the filter ------------------------------------------------------------------------------------------------------

@@ -117,7 +117,8 @@ export class Flight {
     const before = this.budget, after = this.world.budget + lastOf(events);
     const need = Math.max(...this.frames.slice(0, step).map((frame) => frame.need ?? 0));
     if (before !== after && need > Math.min(before, after) - 1e-6) return false;
-    return this.lastStrike > 0 || !this.frames.slice(1, step + 1).some((frame, k) => torn(this.frames[k], frame));
+    if (!this.rule.rebases || this.lastStrike > 0) return true; // the others read a torn subnet as they always do
+    return !this.frames.slice(1, step + 1).some((frame, k) => torn(this.frames[k], frame));
   }
 
   /** Bring the method's memory to what it was at this step, by flying on from the last copy of it. */

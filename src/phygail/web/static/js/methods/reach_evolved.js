@@ -13,6 +13,7 @@ const PAPER_RADIO_M = 120;
 const single = Math.fround;
 
 export const reachEvolved = {
+  rebases: true, // where somebody may be lost in flight, it expects a lost teammate where it was last seen
   start: startBeliefs,
   act(view, memory) {
     const { gates } = DATA, { speed_mps: top } = view.physics, { subnet } = view;
