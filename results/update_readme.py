@@ -21,7 +21,7 @@ import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parent))
 from facts import FACTS, RESULTS, draw, evidence, experiment_of, fact, interval_text, rank, sensed_ratio
-from world_tables import contacts_table, costs_table, soaks_table
+from world_tables import contacts_table, costs_table, redundancy_table, soaks_table
 
 from phygail.benchmark import board, read_entry
 from phygail.experiments.catalog import EXPERIMENTS, LARGE
@@ -298,6 +298,7 @@ KINDS: dict[str, Callable[[str], str]] = {
     "world-costs": costs_table,
     "soaks": soaks_table,
     "contacts": contacts_table,
+    "redundancy": redundancy_table,
     "learning": learning_table,
     "log": learning_lines,
 }

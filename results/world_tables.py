@@ -82,3 +82,26 @@ def contacts_table(_: str) -> str:
             cells.append(f"{min(close):.2f} m" if close else "")
         lines.append([f"`{name}`", str(len(mine)), *cells, str(sum(float(r["short_m"]) > 1e-5 for r in mine))])
     return markdown_table(header, lines)
+
+
+def redundancy_table(_: str) -> str:
+    """With and without --redundant: the flight, and the 20 s after it."""
+    with (RESULTS / "redundancy.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = {"steps": ".0f", "flown_m_per_uav": ".0f", "critical": ".1f", "connected_share": ".2f", "splits": ".1f"}
+    header = [
+        "",
+        "flights",
+        "reconnected",
+        "steps",
+        "meters per UAV",
+        "critical UAVs",
+        "connected after",
+        "splits after",
+    ]
+    lines = []
+    for redundant, label in (("0", "without"), ("1", "`--redundant`")):
+        mine = [row for row in rows if row["redundant"] == redundant]
+        means = [cell_text(sum(float(row[name]) for row in mine) / len(mine), form) for name, form in columns.items()]
+        lines.append([label, str(len(mine)), str(sum(int(row["converged"]) for row in mine)), *means])
+    return markdown_table(header, lines)

@@ -52,7 +52,7 @@ from phygail.render.style import (
 PANEL_IN = (2.75, 1.75)  # width and height of a panel
 BAND_ALPHA = 0.12
 SPREAD = 3.2  # percent of UAVs lost over which the marks of all methods at one damage ratio are spread
-SPREAD_OF_LEVELS = 0.09  # of the highest level of noise or delay: the same
+SPREAD_OF_LEVELS = 0.015  # of the highest level of noise or delay: from the marks of one method to the next
 BOUND_LINE: dict[str, Any] = {"color": "#8A929B", "linestyle": (0, (4, 2.5)), "linewidth": 1.3, "zorder": 1.5}
 _NEEDED = (
     "scenario", "method", "uavs", "damaged", "subnets", "converged", "steps", "time_s", "bound_steps",
@@ -236,7 +236,10 @@ def sensing_figure(evidence: Evidence) -> Figure:
             add_line(axes, style, mine[column], mine[what], label=name)
         axes.set_ylim(*limits)
         label_axes(axes, x=LABELS[column], y=label)
-    _spread_marks(figure, SPREAD_OF_LEVELS * float(means[column].max()))  # type: ignore[arg-type]  # a number
+    highest = float(means[column].max())  # type: ignore[arg-type]  # a number
+    _spread_marks(figure, SPREAD_OF_LEVELS * highest * (len(styles) - 1))
+    for (axes,) in panels:
+        axes.set_xlim(-0.05 * highest, 1.05 * highest)
     return figure
 
 
