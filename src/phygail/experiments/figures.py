@@ -239,7 +239,7 @@ def sensing_figure(evidence: Evidence) -> Figure:
     highest = float(means[column].max())  # type: ignore[arg-type]  # a number
     _spread_marks(figure, SPREAD_OF_LEVELS * highest * (len(styles) - 1))
     for (axes,) in panels:
-        axes.set_xlim(-0.05 * highest, 1.05 * highest)
+        axes.set_xlim(-0.05 * (highest or 1.0), 1.05 * (highest or 1.0))
     return figure
 
 
