@@ -89,7 +89,16 @@ def redundancy_table(_: str) -> str:
     with (RESULTS / "redundancy.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     columns = {"steps": ".0f", "flown_m_per_uav": ".0f", "critical": ".1f", "connected_share": ".2f", "splits": ".1f"}
-    header = ["", "flights", "reconnected", "steps", "meters per UAV", "critical UAVs", "connected after", "splits after"]
+    header = [
+        "",
+        "flights",
+        "reconnected",
+        "steps",
+        "meters per UAV",
+        "critical UAVs",
+        "connected after",
+        "splits after",
+    ]
     lines = []
     for redundant, label in (("0", "without"), ("1", "`--redundant`")):
         mine = [row for row in rows if row["redundant"] == redundant]

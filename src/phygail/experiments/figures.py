@@ -52,7 +52,7 @@ from phygail.render.style import (
 PANEL_IN = (2.75, 1.75)  # width and height of a panel
 BAND_ALPHA = 0.12
 SPREAD = 3.2  # percent of UAVs lost over which the marks of all methods at one damage ratio are spread
-SPREAD_OF_LEVELS = 0.05  # of the highest level of noise or delay: the same
+SPREAD_OF_LEVELS = 0.09  # of the highest level of noise or delay: the same
 BOUND_LINE: dict[str, Any] = {"color": "#8A929B", "linestyle": (0, (4, 2.5)), "linewidth": 1.3, "zorder": 1.5}
 _NEEDED = (
     "scenario", "method", "uavs", "damaged", "subnets", "converged", "steps", "time_s", "bound_steps",

@@ -1,5 +1,8 @@
 """The observation `plus` of many worlds against that of each one in flight, and a run that learns with it."""
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -201,3 +204,30 @@ def test_settings_that_need_demonstrations_are_refused_without():
         override(CONFIG, ["w_il=0.1"])
     with pytest.raises(InputError, match="only the paper's has a warm start"):
         override(CONFIG, ["pool=0", "clone_passes=2"])
+
+
+@pytest.fixture(scope="module")
+def yardstick():
+    path = Path(__file__).parents[3] / "benchmarks" / "zero_shot.py"
+    spec = importlib.util.spec_from_file_location("zero_shot", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_yardstick_flies_weights_and_their_export_alike(yardstick, policy):
+    cells = [zero_shot(20, 2, 1, (0.5,))]
+    weights, exported = (yardstick.fly_policy(policy[1].with_suffix(end), cells) for end in (".safetensors", ".onnx"))
+    np.testing.assert_array_equal(weights[0], exported[0])
+    assert np.abs(weights[1] - exported[1]).max() <= 2  # one computes in single precision
+
+
+def test_the_yardstick_flies_a_rule_once_and_reads_its_rows_then(yardstick, tmp_path, monkeypatch):
+    cases, file = zero_shot(20, 2, 1, (0.5,)), tmp_path / "rows.csv"
+    first = yardstick.fly_rule("sidr", cases, 1, file)
+    monkeypatch.setattr(yardstick, "run_episode", None)
+    again = yardstick.fly_rule("sidr", cases, 1, file)
+    np.testing.assert_array_equal(first, again)
+    assert first[0].all()
+    assert file.read_text().splitlines()[0] == "seed,uavs,case,method,success,steps"
+    assert f"{'sidr':>34}" in yardstick.show("sidr", *first, 2, 0.0)
