@@ -136,7 +136,7 @@ COMPILED = {"compiled": {"numba"}}  # only trainings and long trials import it
 def test_only_trainings_and_long_trials_import_compiled_code():
     for path in MODULES:
         if {("swarm", "compiled")} & {target[:2] for _, target in own_imports(path)}:
-            assert path.stem in {"compiled", "train", "rollout", "rewards", "plus_batch", "soak", "twin"}, path
+            assert path.stem in {"compiled", "train", "rollout", "rewards", "plus_batch", "soak", "twin", "twin_world"}, path
 
 
 def test_the_front_door_opens_no_room_by_itself():
