@@ -118,11 +118,7 @@ GIVEN = {
     "docs/start.md": "3.11 3.12 3.13 20cases",
     "docs/sure.md": "0.25 0.5 0.75 95%",
     "docs/training.md": "0.1 20% 30% 50% 216scenarios 36policies 3.3 4.7 4.12 8.6",
-<<<<<<< HEAD
-    "docs/worlds.md": "0.25 0.3 0.5 0.75 0.9 0.9999 1.5 8.3 10% 20cases 25flights",
-=======
     "docs/worlds.md": "0.25 0.3 0.5 0.75 0.9 0.9999 1.5 8.3 10% 40% 10,000 100,000 20cases 25flights",
->>>>>>> 74e4769ddd706c0d25119234a4b8ec10cd46fb68
 }
 # The specification, and pages about how decisions came about: their numbers are of development (docs/methods/index.md).
 HISTORY = {"docs/METHODS.md", "docs/equations.md", "docs/lab-book.md", "docs/training-decisions.md"}
