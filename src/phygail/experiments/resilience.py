@@ -83,13 +83,16 @@ def read_curves(path: Path) -> list[Curve]:
     """The curves of a file; none if there is no file."""
     if not path.exists():
         return []
-    csv.field_size_limit(1 << 24)
-    with path.open(encoding="utf-8", newline="") as file:
-        return [
-            Curve(row["world"], row["method"], row["scenario"], float(row["step_s"]),
-                  tuple(map(int, row["events"].split())), tuple(map(float, row["shares"].split())))
-            for row in csv.DictReader(file)
-        ]  # fmt: skip
+    before = csv.field_size_limit(1 << 24)  # of the whole process: put back for readers of rows, who rely on it
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            return [
+                Curve(row["world"], row["method"], row["scenario"], float(row["step_s"]),
+                      tuple(map(int, row["events"].split())), tuple(map(float, row["shares"].split())))
+                for row in csv.DictReader(file)
+            ]  # fmt: skip
+    finally:
+        csv.field_size_limit(before)
 
 
 def bands(curves: list[Curve], length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -158,10 +158,10 @@ class PlusPolicy(Policy):
 
     def actions(self, graph: Graph) -> np.ndarray:
         """(n, 2 or 3) commands over v_max, turned with the subnets, then the logarithm of a weight in link keeping."""
-        edges = graph.edges
+        edges, features = graph.edges, graph.features.astype(self.dtype, copy=False)
         assert graph.edge is not None
-        known = (graph.features, graph.types, edges.receiver, edges.sender, edges.place, graph.edge[graph.mask])
-        return self.answer(*known)[0]
+        told = graph.edge[graph.mask].astype(self.dtype, copy=False)
+        return self.answer(features, graph.types, edges.receiver, edges.sender, edges.place, told)[0]
 
 
 @functools.lru_cache(maxsize=8)
