@@ -296,7 +296,7 @@ class Export:
     """
 
     weights: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE.safetensors")]
-    """Weights of phygail or reach-evolved, with their JSON beside them."""
+    """Weights of phygail, phygail-plus or reach-evolved, with their JSON beside them."""
     out: Annotated[Path, tyro.conf.arg(metavar="FILE.onnx")] = Path("policy.onnx")
     """Where the policy goes; `--policy` of the other commands flies it."""
 
@@ -307,18 +307,19 @@ class Export:
         """Export, check against torch, and say what was written."""
         require_extra("exports", "learn", "torch", "onnxscript")
         from phygail.cli.options import stdout
-        from phygail.methods.phygail import load_policy
+        from phygail.methods.phygail import PLUS_KIND, load_plus, load_policy
         from phygail.methods.phygail.export import export_weights, round_weights
         from phygail.methods.reach_evolved import KIND, load_gates
         from phygail.methods.reach_evolved.export import export_gates
         from phygail.weights import weights_kind
 
-        gates = weights_kind(self.weights) == KIND
+        kind = weights_kind(self.weights)
+        gates = kind == KIND
         if self.half and gates:
             raise InputError("--half rounds graph policies: leave it out for gates")
         weights = round_weights(self.weights, self.out.with_suffix(".safetensors")) if self.half else self.weights
         path = export_gates(weights, self.out) if gates else export_weights(weights, self.out)
-        card = load_gates(path.resolve()).card if gates else load_policy(path.resolve()).card
-        parameters = int(card["parameters"])
+        load = load_gates if gates else load_plus if kind == PLUS_KIND else load_policy
+        parameters = int(load(path.resolve()).card["parameters"])
         stdout().print(f"{path}: {parameters:,} parameters, {path.stat().st_size:,} bytes", highlight=False)
         return 0

@@ -32,7 +32,7 @@ PATCH_ROSTER = (24, 80)  # UAVs of a patch before the damage
 
 PACE = 1.8  # T_E over the lower bound: about what `reach` needs at N = 100 and damage .45 to .95
 HEAD_START = 8  # steps added: a world one step from whole is not lost by the second
-PATIENCE = (3, 60)  # the budget of a world is at most so many T_E and steps: who has lost its way begins anew
+PATIENCE = 60  # the budget of a world is at most some T_E and so many steps: who has lost its way begins anew
 VALIDATION_SEED = 870_000
 VALIDATION = ((100, 4), (200, 2))  # (UAVs, cases per damage ratio)
 DAMAGE = (0.45, 0.65, 0.75, 0.85, 0.95)
@@ -153,11 +153,13 @@ class Pool:
         return int(self.bounds[k])
 
 
-def draw_pool(count: int, seed: int) -> Pool:
-    """`count` worlds of at most 20 flying, and larger swarms to validate on."""
+def draw_pool(count: int, seed: int, patience: float = 3.0) -> Pool:
+    """`count` worlds of at most 20 flying with budgets of at most `patience` T_E and 60 steps; to validate on, larger
+    swarms.
+    """
     worlds = [replace(world, id=f"world-{k}") for k, world in enumerate(draw_worlds(count, seed, "pool"))]
     pool = _measured(worlds, {"pool": count, "seed": seed})
-    budgets = np.minimum([world.budget_steps for world in worlds], PATIENCE[0] * pool.expert_steps + PATIENCE[1])
+    budgets = np.minimum([world.budget_steps for world in worlds], patience * pool.expert_steps + PATIENCE)
     short = tuple(replace(world, budget_steps=int(steps)) for world, steps in zip(worlds, budgets, strict=True))
     cases = [case for uavs, each in VALIDATION for case in zero_shot(uavs, each, VALIDATION_SEED)]
     return replace(pool, scenarios=short, validation=tuple(cases))

@@ -42,6 +42,7 @@ class TrainConfig:
     compact: bool = False  # True: hidden sizes are the width, gates linear, no LayerNorm (network.CompactLayer)
     observation: str = "paper"  # what a policy reads; see methods.phygail.graph_batch.OBSERVATIONS
     graph: str = "paper"  # what a UAV attends to; ablations: see methods.phygail.graph.GRAPHS (of plus: plus.GRAPHS)
+    critic_layers: int = 0  # rounds of messages of the critic; 0: as many as the policy
     centralized_critic: bool = True  # False: the critic reads its own embedding only
     critic_clock: bool = False  # True: the critic also reads t / T_max and t / (alpha T_E) (METHODS 4.3, remark iii)
     critic_gap: bool = False  # True: the critic also reads ln T_E and the gaps, largest and summed, in ranges
@@ -57,6 +58,7 @@ class TrainConfig:
     # --- worlds of at most 20 flying, cut out of larger swarms (learning.worlds)
     pool: int = 0  # so many instead of the scenarios of a database; no demonstrations are needed then
     pool_seed: int = 500_000  # that draws them
+    pool_patience: float = 3.0  # their budgets: at most so many T_E and 60 steps
 
     # --- rewards, before the division by reward_scale
     w_il: float = 0.1  # weight of the imitation reward; 0 leaves GAIL out
@@ -151,6 +153,11 @@ class TrainConfig:
         )  # fmt: skip
 
     @property
+    def critic_spec(self) -> EncoderSpec:
+        """The encoder of the critic."""
+        return replace(self.encoder_spec, layers=self.critic_layers or self.layers)
+
+    @property
     def judge_spec(self) -> EncoderSpec:
         """The encoder of the discriminator, which always reads the paper's graph: that is what demonstrations hold."""
         paper = OBSERVATIONS.get("paper")
@@ -173,6 +180,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
         **dict.fromkeys(("ppo_epochs", "batch_graphs", "micro_graphs", "clone_graphs"), (1, _MANY)),
         **dict.fromkeys(("seed", "validation_cases", "critic_only_epochs", "clone_passes", "teach_rounds"), (0, _MANY)),
         **dict.fromkeys(("layers",), (1, 16)),
+        **dict.fromkeys(("critic_layers",), (0, 16)),
         **dict.fromkeys(("hold",), (1, 1000)),
         **dict.fromkeys(("width",), (4, 4096)),
         **dict.fromkeys(("initial_log_std", "least_log_std"), (-5.0, 0.5)),
@@ -185,7 +193,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
             ("target_expert", "target_policy", "gae_lambda", "entropy_share", "judged_share", "world_weight"),
             (0.0, 1.0),
         ),
-        **dict.fromkeys(("map_scale",), (1.0, 100.0)),
+        **dict.fromkeys(("map_scale", "pool_patience"), (1.0, 100.0)),
         **dict.fromkeys(("map_shift",), (0.0, 100.0)),
         **dict.fromkeys(("gamma",), (0.0, 1.0 - 1e-9)),
         **dict.fromkeys(("ratio_clip",), (1e-6, 0.99)),

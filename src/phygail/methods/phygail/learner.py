@@ -135,7 +135,7 @@ def make_learner(config: TrainConfig) -> Learner:
             spec, command=config.command, least_log_std=config.least_log_std, outputs=ACTION + config.link_weight
         )
         extra = CLOCK_FACTS * config.critic_clock + GAP_FACTS * config.critic_gap
-        critic = Critic(spec, centralized=config.centralized_critic, extra=extra)
+        critic = Critic(config.critic_spec, centralized=config.centralized_critic, extra=extra)
         discriminator = Discriminator(config.judge_spec)
     last = actor.log_std[-1]
     assert isinstance(last, nn.Linear)

@@ -67,6 +67,7 @@ GRAPHS: Mapping[str, GraphSpec] = MappingProxyType(
     {
         "plus": GraphSpec(k_lost=4),
         "plus-8": GraphSpec(k_lost=8),
+        "plus-no-damaged": GraphSpec(k_dmg=0, k_lost=4),
         "plus-far": GraphSpec(k_lost=4, lost_horizon=6.0),
     }
 )
