@@ -10,9 +10,10 @@ bound (METHODS 8.1): the reward measures time against it, nobody follows it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import numpy as np
@@ -25,36 +26,49 @@ from phygail.swarm.tree import bound_steps
 
 FLYING = 20  # at most
 LAYOUTS = 24  # per swarm size, drawn once per seed: damage makes the variety
-KINDS = (("whole", 0.2), ("survivors", 0.5), ("patch", 0.3))  # and their shares
-SURVIVOR_SIZES = (50, 100, 200)
 PATCH_SIZES = (200, 500)
 PATCH_ROSTER = (24, 80)  # UAVs of a patch before the damage
 
 PACE = 1.8  # T_E over the lower bound: about what `reach` needs at N = 100 and damage .45 to .95
 HEAD_START = 8  # steps added: a world one step from whole is not lost by the second
 PATIENCE = 60  # the budget of a world is at most some T_E and so many steps: who has lost its way begins anew
+
+
+@dataclass(frozen=True)
+class Mix:
+    """How often each kind of world is drawn, and out of how many UAVs survivors are left."""
+
+    whole: float = 0.2
+    survivors: float = 0.5
+    patch: float = 0.3
+    sizes: tuple[int, ...] = (50, 100, 200)
+
+
+MIXES: Mapping[str, Mix] = MappingProxyType(
+    {"near": Mix(), "far": Mix(whole=0.1, survivors=0.7, patch=0.2, sizes=(50, 100, 200, 400))}
+)
+
 VALIDATION_SEED = 870_000
 VALIDATION = ((100, 4), (200, 2))  # (UAVs, cases per damage ratio)
 DAMAGE = (0.45, 0.65, 0.75, 0.85, 0.95)
 
 
-def draw_worlds(count: int, seed: int, *key: int | str) -> list[Scenario]:
-    """Scenarios that are split, each of a random kind; equal keys give equal worlds."""
-    rng = generator(seed, "worlds", *key)
-    names, shares = [name for name, _ in KINDS], [share for _, share in KINDS]
+def draw_worlds(count: int, seed: int, *key: int | str, mix: str = "near") -> list[Scenario]:
+    """Scenarios that are split, each of a random kind of `MIXES[mix]`; equal keys give equal worlds."""
+    rng, drawn = generator(seed, "worlds", *key), MIXES[mix]
+    names, shares = ["whole", "survivors", "patch"], [drawn.whole, drawn.survivors, drawn.patch]
     worlds: list[Scenario] = []
     while len(worlds) < count:
         kind = str(rng.choice(names, p=shares))
-        scenario = _draw(kind, seed, rng)
+        scenario = _draw(kind, drawn.sizes if kind == "survivors" else PATCH_SIZES, seed, rng)
         if find_links(scenario.spots, scenario.physics.range_m).count > 1:
             worlds.append(scenario)
     return worlds
 
 
-def _draw(kind: str, seed: int, rng: np.random.Generator) -> Scenario:
+def _draw(kind: str, sizes: Sequence[int], seed: int, rng: np.random.Generator) -> Scenario:
     if kind == "whole":
         return _damaged(_layout(20, int(rng.integers(LAYOUTS)), seed), int(rng.integers(2, FLYING)), 20, rng)
-    sizes = SURVIVOR_SIZES if kind == "survivors" else PATCH_SIZES
     size = int(rng.choice(sizes))
     layout = _layout(size, int(rng.integers(LAYOUTS)), seed)
     if kind == "patch":
@@ -153,12 +167,12 @@ class Pool:
         return int(self.bounds[k])
 
 
-def draw_pool(count: int, seed: int, patience: float = 3.0) -> Pool:
-    """`count` worlds of at most 20 flying with budgets of at most `patience` T_E and 60 steps; to validate on, larger
+def draw_pool(count: int, seed: int, patience: float = 3.0, mix: str = "near") -> Pool:
+    """`count` worlds of `MIXES[mix]` with budgets of at most `patience` T_E and 60 steps; to validate on, larger
     swarms.
     """
-    worlds = [replace(world, id=f"world-{k}") for k, world in enumerate(draw_worlds(count, seed, "pool"))]
-    pool = _measured(worlds, {"pool": count, "seed": seed})
+    worlds = [replace(world, id=f"world-{k}") for k, world in enumerate(draw_worlds(count, seed, "pool", mix=mix))]
+    pool = _measured(worlds, {"pool": count, "seed": seed, "mix": mix})
     budgets = np.minimum([world.budget_steps for world in worlds], patience * pool.expert_steps + PATIENCE)
     short = tuple(replace(world, budget_steps=int(steps)) for world, steps in zip(worlds, budgets, strict=True))
     cases = [case for uavs, each in VALIDATION for case in zero_shot(uavs, each, VALIDATION_SEED)]

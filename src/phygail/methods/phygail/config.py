@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, get_args
 
 from phygail.config import InputError, Registry
+from phygail.learning.worlds import MIXES
 from phygail.methods.phygail import plus
 from phygail.methods.phygail.graph import GRAPHS, PAPER, GraphSpec
 from phygail.methods.phygail.graph_batch import OBSERVATIONS, Observation
@@ -58,6 +59,7 @@ class TrainConfig:
     # --- worlds of at most 20 flying, cut out of larger swarms (learning.worlds)
     pool: int = 0  # so many instead of the scenarios of a database; no demonstrations are needed then
     pool_seed: int = 500_000  # that draws them
+    pool_mix: str = "near"  # how many of which kind (learning.worlds.MIXES)
     pool_patience: float = 3.0  # their budgets: at most so many T_E and 60 steps
 
     # --- rewards, before the division by reward_scale
@@ -123,6 +125,7 @@ class TrainConfig:
             "gates": get_args(Gates),
             "graph": GRAPHS if self.observation == "paper" else plus.GRAPHS,
             "command": get_args(Command),
+            "pool_mix": MIXES,
         }
         OBSERVATIONS.get(self.observation)
         for name, known in choices.items():

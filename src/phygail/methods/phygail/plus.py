@@ -66,9 +66,9 @@ NODE_NUMBERS, EDGE_NUMBERS = (
 GRAPHS: Mapping[str, GraphSpec] = MappingProxyType(
     {
         "plus": GraphSpec(k_lost=4),
-        "plus-8": GraphSpec(k_lost=8),
+        "plus-8": GraphSpec(k_dmg=0, k_lost=8),
         "plus-no-damaged": GraphSpec(k_dmg=0, k_lost=4),
-        "plus-far": GraphSpec(k_lost=4, lost_horizon=6.0),
+        "plus-far": GraphSpec(k_dmg=0, k_lost=4, lost_horizon=6.0),
     }
 )
 

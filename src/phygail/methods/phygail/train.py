@@ -138,7 +138,7 @@ def open_cases(database: Path | None, config: TrainConfig) -> tuple[ExpertSet | 
     if config.pool:
         if database is not None:
             raise InputError(f"worlds of a pool need no demonstrations: leave {database} out or set pool=0")
-        pool = draw_pool(config.pool, config.pool_seed, config.pool_patience)
+        pool = draw_pool(config.pool, config.pool_seed, config.pool_patience, config.pool_mix)
         return pool, dict(pool.about)
     if database is None:
         raise InputError("no expert database: give --experts FILE.h5; phygail experts --out FILE.h5 builds one")
