@@ -34,14 +34,15 @@ SMALL = ["worlds=4", "horizon=4", "width=8", "layers=1", "pool=12", "epochs=2", 
 CONFIG = override(PROFILES.get("plus"), [*SMALL, "batch_graphs=8", "micro_graphs=8", "validation_cases=1"])
 
 
-@pytest.mark.parametrize("learned_weight", [False, True])
-def test_many_worlds_see_and_keep_links_as_each_one_in_flight(learned_weight):
+@pytest.mark.parametrize(("learned_weight", "name"), [(False, "plus"), (True, "plus-own-far")])
+def test_many_worlds_see_and_keep_links_as_each_one_in_flight(learned_weight, name):
     """Sixty steps of random commands, decided anew in every one."""
+    spec = GRAPHS[name]
     cases = [draw_scenario(60, ratio, np.random.default_rng(5), name=f"{ratio}") for ratio in (0.5, 0.7, 0.9)]
     state, rng = initial_batch(cases), np.random.default_rng(0)
-    many = PlusObservation(SPEC)
+    many = PlusObservation(spec)
     many.begin(state, np.arange(3))
-    beliefs = [Beliefs(belief_spec(SPEC)) for _ in cases]
+    beliefs = [Beliefs(belief_spec(spec)) for _ in cases]
     flown = 0
     for _ in range(60):
         graph = many.observe(state)
@@ -55,7 +56,7 @@ def test_many_worlds_see_and_keep_links_as_each_one_in_flight(learned_weight):
                 beliefs[b] = None  # its flight has ended
                 continue
             views = Observer(case).observe(state.world(b), Scope.SUBNET)
-            seen, axes = observe_plus(views, beliefs[b], SPEC)
+            seen, axes = observe_plus(views, beliefs[b], spec)
             np.testing.assert_array_equal(seen.mask, graph.mask[rows])
             np.testing.assert_allclose(seen.features[: seen.receivers], graph.features[rows], atol=1e-5)
             np.testing.assert_allclose(seen.edge, graph.edge[rows], atol=1e-5)

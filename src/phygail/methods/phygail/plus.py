@@ -33,6 +33,7 @@ from phygail.sensing.views import SubnetViews
 LEAST_BELIEF = 0.1  # ghosts that are believed less than this are not seen
 FARTHEST = 3.0  # ranges, the greatest distance some features show
 NEAR = 1 / 6  # of the range: the direction to the center says little about a subnet whose centroid is closer
+OWN_FIRST = 1e3  # ranges by which a ghost seems nearer to its subnet's nearest member, where those come first
 TIES = 1e6  # ghosts whose distances are the same to a millionth of the range are equally near
 CROWDED = math.log(13.0)  # of the feature "degree", as in the paper
 LIGHTEST = 0.2  # weight in link keeping of who flies like its subnet
@@ -68,6 +69,8 @@ GRAPHS: Mapping[str, GraphSpec] = MappingProxyType(
         "plus": GraphSpec(k_lost=4),
         "plus-8": GraphSpec(k_dmg=0, k_lost=8),
         "plus-no-damaged": GraphSpec(k_dmg=0, k_lost=4),
+        "plus-own": GraphSpec(k_dmg=0, k_lost=4, own_lost=True),
+        "plus-own-far": GraphSpec(k_dmg=0, k_lost=4, lost_horizon=6.0, own_lost=True),
         "plus-far": GraphSpec(k_dmg=0, k_lost=4, lost_horizon=6.0),
     }
 )
@@ -99,7 +102,8 @@ def observe_plus(
     _see_members(views, own_axes, index[:, peers], mask[:, peers], edge[:, peers])
     _see_wrecks(views, own_axes, index[:, wrecks], mask[:, wrecks], edge[:, wrecks])
     degree = 1 + mask.sum(axis=1)
-    _see_lost(views, beliefs, look, own_axes, index[:, lost], mask[:, lost], edge[:, lost])
+    first = OWN_FIRST if spec.own_lost else 0.0
+    _see_lost(views, beliefs, look, first, own_axes, index[:, lost], mask[:, lost], edge[:, lost])
     index[:, center], mask[:, center] = n + CENTER - 1, True
     features = _node_features(views, look, home, away, own_axes, degree)
     edge[:, center, :5] = np.concatenate([features[:, :2], -features[:, 2:4], features[:, 5:6]], axis=1)
@@ -180,29 +184,33 @@ def _see_wrecks(
 
 
 def _see_lost(
-    views: SubnetViews, beliefs: Beliefs, look: Look, own_axes: np.ndarray, index: np.ndarray, mask: np.ndarray,
-    edge: np.ndarray,
+    views: SubnetViews, beliefs: Beliefs, look: Look, own_first: float, own_axes: np.ndarray, index: np.ndarray,
+    mask: np.ndarray, edge: np.ndarray,
 ) -> None:  # fmt: skip
-    """Fill the slots of the nearest lost teammates that may be alive; of equally near ones the likelier come first."""
+    """Fill the slots of the nearest lost teammates that may be alive; of equally near ones the likelier come first.
+
+    A teammate seems nearer by `own_first` ranges to the nearest member of a subnet.
+    """
     range_m = views.mission.physics.range_m
     row, spot, ghost = beliefs.near(views, look.weights, LEAST_BELIEF)
     offset = ghost - views.positions[row]
     distance = np.hypot(offset[:, 0], offset[:, 1])
     weight = look.weights[views.subnet[row], spot]
-    order = np.lexsort((spot, np.rint(distance / range_m * TIES) - 0.5 * weight, row))
+    closest = np.full(look.weights.shape, -1)
+    closest[look.subnet, look.spot] = look.row
+    own = closest[views.subnet[row], spot] == row
+    order = np.lexsort((spot, np.rint((distance / range_m - own_first * own) * TIES) - 0.5 * weight, row))
     counts = np.bincount(row, minlength=len(index))
     rank = np.arange(len(order)) - (np.cumsum(counts) - counts)[row[order]]
     order, slot = order[rank < index.shape[1]], rank[rank < index.shape[1]]
-    row, spot, distance, weight = row[order], spot[order], distance[order], weight[order]
+    row, spot, distance, weight, own = row[order], spot[order], distance[order], weight[order], own[order]
     offset, subnet = turned(offset[order], own_axes[row]), views.subnet[row]
     index[row, slot], mask[row, slot] = len(views.positions) + LOST - 1, True
     edge[row, slot, 0:2] = _compressed(offset, distance, range_m)
     edge[row, slot, 2:4] = offset / np.maximum(distance, 1e-9)[:, None]
     edge[row, slot, 4] = np.minimum(np.maximum(distance - range_m, 0.0) / range_m, FARTHEST)
     edge[row, slot, 5] = weight
-    closest = np.full(look.weights.shape, -1)
-    closest[look.subnet, look.spot] = look.row
-    edge[row, slot, 6] = closest[subnet, spot] == row
+    edge[row, slot, 6] = own
     edge[row, slot, 7] = np.minimum(look.depths[subnet, spot], DEEPEST) / DEEPEST
 
 

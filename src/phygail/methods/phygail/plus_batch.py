@@ -25,6 +25,7 @@ from phygail.methods.phygail.plus import (
     LIGHTEST,
     NEAR,
     NODE_NUMBERS,
+    OWN_FIRST,
     TIES,
     belief_spec,
 )
@@ -140,7 +141,7 @@ class PlusObservation(Observation):
         spec = self._belief
         rule = np.array([
             spec.drift, spec.depth_half, spec.depth_scale, NEVER, SURE, LARGEST, MOST_MEMBERS, CLOCK_M, LONGEST,
-            LEAST_BELIEF, FARTHEST, NEAR, TIES, CROWDED, DEEPEST, FEWEST,
+            LEAST_BELIEF, FARTHEST, NEAR, TIES, CROWDED, DEEPEST, FEWEST, OWN_FIRST if self.spec.own_lost else 0.0,
         ], dtype=float)  # fmt: skip
         steps = np.ascontiguousarray(state.steps).astype(np.int64)
         unit = np.array([scenario.physics.unit for scenario in state.scenarios])
@@ -307,7 +308,8 @@ def _see_lost(
     filled, range_m = 0, numbers[0]
     for k in range(total):
         if weight[k] >= rule[9] and away[a, k] <= numbers[3]:
-            key = np.rint(away[a, k] / range_m * rule[12]) - 0.5 * weight[k]
+            far = away[a, k] / range_m - (rule[16] if nearest[k] == a else 0.0)
+            key = np.rint(far * rule[12]) - 0.5 * weight[k]
             filled = _insert(key, k, keys[:k_lost], entries[:k_lost], filled)
     for slot in range(filled):
         k = entries[slot]
