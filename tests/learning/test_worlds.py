@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from phygail.learning.worlds import FLYING, KINDS, PATCH_ROSTER, PATCH_SIZES, SURVIVOR_SIZES, draw_worlds
+from phygail.learning.worlds import FLYING, MIXES, PATCH_ROSTER, PATCH_SIZES, draw_worlds
 from phygail.swarm.layout import width_for
 from phygail.swarm.links import find_links
 
@@ -29,16 +29,22 @@ def test_equal_keys_give_equal_worlds_and_others_do_not(worlds):
 
 
 def test_every_kind_occurs_with_its_roster_and_map(worlds):
-    assert sum(share for _, share in KINDS) == pytest.approx(1.0)
-    widths = {size: width_for(size) for size in (20, *SURVIVOR_SIZES, *PATCH_SIZES)}
+    for mix in MIXES.values():
+        assert mix.whole + mix.survivors + mix.patch == pytest.approx(1.0)
+    sizes = MIXES["near"].sizes
+    widths = {size: width_for(size) for size in (20, *sizes, *PATCH_SIZES)}
     found = set()
     for world in worlds:
         if world.uavs == 20 and world.width_m == widths[20]:
             found.add("whole")
-        elif any(world.uavs == size and world.width_m == widths[size] for size in SURVIVOR_SIZES):
+        elif any(world.uavs == size and world.width_m == widths[size] for size in sizes):
             found.add("survivors")
         else:
             assert PATCH_ROSTER[0] <= world.uavs <= PATCH_ROSTER[1]
             assert world.width_m in {widths[size] for size in PATCH_SIZES}
             found.add("patch")
-    assert found == {name for name, _ in KINDS}
+    assert found == {"whole", "survivors", "patch"}
+
+
+def test_far_worlds_are_cut_out_of_larger_swarms():
+    assert any(world.width_m == width_for(400) for world in draw_worlds(25, 3, "test", mix="far"))

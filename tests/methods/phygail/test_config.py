@@ -5,6 +5,7 @@ import pytest
 from phygail.config import InputError
 from phygail.learning.run import override
 from phygail.methods.phygail.config import PROFILES, TrainConfig, differences, from_json
+from phygail.methods.phygail.learner import make_learner
 
 
 def test_the_paper_profile_has_the_constants_of_the_paper():
@@ -64,3 +65,10 @@ def test_a_saved_config_with_unknown_fields_is_refused():
 def test_a_saved_config_of_an_older_version_has_the_defaults_of_newer_fields():
     saved = {name: value for name, value in asdict(TrainConfig(gamma=0.98)).items() if name != "map_scale"}
     assert from_json(saved) == TrainConfig(gamma=0.98)
+
+
+def test_the_critic_may_have_fewer_rounds_than_the_policy():
+    config = override(PROFILES.get("smoke"), ["layers=3", "critic_layers=1"])
+    learner = make_learner(config)
+    assert (len(learner.actor.encoder.layers), len(learner.critic.encoder.layers)) == (3, 1)
+    assert len(make_learner(override(config, ["critic_layers=0"])).critic.encoder.layers) == 3

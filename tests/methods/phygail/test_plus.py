@@ -1,6 +1,7 @@
 """What a UAV of `phygail-plus` reads: hand-worked numbers, what must not change, and what nobody may know."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,6 +88,18 @@ def test_a_linked_pair_and_a_lost_teammate_by_hand():
     np.testing.assert_allclose(graph.edge[0, LOST], wanted, atol=1e-5)
     assert graph.edge[1, LOST, 6] == 1  # B is nearer to C than A
     assert graph.types[graph.index[0, [0, WRECK, CENTER, LOST]]].tolist() == [0, 1, 2, 3]
+
+
+def test_ghosts_come_first_of_which_a_uav_is_the_nearest_member():
+    """Of two ghosts north of A and B, the near one is nearer to B: A, which sees one, is shown the far one, its own."""
+    layout = [[0.0, 0.0], [60.0, 0.0], [70.0, 200.0], [-40.0, 260.0]]
+    case = make_scenario("two", layout, [], center=[150.0, 0.0], budget_steps=900)
+    views = views_of(initial_state(case))
+    for first, far in ((False, math.hypot(70, 200)), (True, math.hypot(40, 260))):
+        spec = replace(SPEC, k_lost=1, own_lost=first)
+        graph, _ = observe_plus(views, Beliefs(belief_spec(spec)), spec)
+        assert graph.edge[0, LOST, 4] == pytest.approx((far - 120) / 120, rel=1e-6)
+        assert graph.edge[0, LOST, 6] == first
 
 
 def test_the_frame_points_from_the_centroid_to_the_center():

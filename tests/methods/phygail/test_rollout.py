@@ -9,7 +9,8 @@ from phygail.methods.phygail.experts.dataset import ExpertSet
 from phygail.methods.phygail.experts.recipe import Demonstration, fly_recorded, trajectory
 from phygail.methods.phygail.gail import total_reward
 from phygail.methods.phygail.learner import make_learner
-from phygail.methods.phygail.rollout import collect
+from phygail.methods.phygail.network import to_tensors
+from phygail.methods.phygail.rollout import collect, explore
 from phygail.swarm.scenario import make_scenario
 
 CONFIG = override(PROFILES.get("smoke"), ["worlds=3", "horizon=40", "initial_log_std=0.5", "width=8", "layers=1"])
@@ -102,3 +103,21 @@ def test_the_absorbing_credit_reaches_every_alive_uav_of_a_success(rollout):
     expected = np.where(rollout.alive, 0.05 * rollout.saved[:, :, None] / 20, 0.0)
     np.testing.assert_allclose(credited - plain, expected, atol=1e-12)
     assert (rollout.saved > 0).any()
+
+
+def test_shared_noise_moves_the_members_of_a_subnet_alike_and_leaves_each_its_own_spread(rollout):
+    """All of the noise shared: every member is off its mean by the same number of its standard deviations."""
+    actor = make_learner(CONFIG).actor
+    graph, n = rollout.graph, rollout.graph.receivers
+    subnets = np.arange(n) // 2
+    noise = torch.Generator().manual_seed(0)
+    u, log_prob, _ = explore(actor, graph, noise, subnets, shared=1.0)
+    with torch.no_grad():
+        policy = actor(to_tensors(graph))
+    off = (torch.from_numpy(u) - policy.mean) / policy.log_std.exp()
+    pairs = off[: n // 2 * 2].reshape(-1, 2, 2)
+    torch.testing.assert_close(pairs[:, 0], pairs[:, 1], atol=1e-4, rtol=1e-4)
+    np.testing.assert_allclose(log_prob, policy.log_prob(torch.from_numpy(u)).numpy(), atol=1e-5)
+    half = [explore(actor, graph, noise, subnets, shared=0.5)[0] for _ in range(200)]
+    spread = torch.from_numpy(np.std(half, axis=0)) / policy.log_std.exp()
+    assert spread.mean() == pytest.approx(1.0, abs=0.02)

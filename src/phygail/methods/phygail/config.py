@@ -50,6 +50,7 @@ class TrainConfig:
     command: Command = "tanh"  # from u to a command: tanh(u), or u itself; then the projection onto the speed disc
     initial_log_std: float = 0.0  # of u at the start; 0 is a standard deviation of 1
     link_weight: bool = False  # True: a third number of the action is the weight in link keeping (observation plus)
+    shared_noise: float = 0.0  # share of the variance of u that the members of a subnet have in common while learning
     least_log_std: float = -2.0  # lower clamp of the log-std; the upper one is 0.5
 
     # --- domain randomization of 20-UAV scenarios (methods.phygail.rollout)
@@ -193,11 +194,20 @@ _BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
         **dict.fromkeys(("safe_m", "p_fail", "gap_weight", "action_noise", "weight_decay"), (0.0, 1e6)),
         **dict.fromkeys(("tolerance", "reward_scale", "reward_limit", "gradient_norm", "actor_norm"), (1e-6, 1e6)),
         **dict.fromkeys(
-            ("target_expert", "target_policy", "gae_lambda", "entropy_share", "judged_share", "world_weight"),
+            (
+                "target_expert",
+                "target_policy",
+                "gae_lambda",
+                "shared_noise",
+                "entropy_share",
+                "judged_share",
+                "world_weight",
+            ),
             (0.0, 1.0),
         ),
         **dict.fromkeys(("map_scale", "pool_patience"), (1.0, 100.0)),
         **dict.fromkeys(("map_shift",), (0.0, 100.0)),
+        **dict.fromkeys(("shared_noise",), (0.0, 1.0)),
         **dict.fromkeys(("gamma",), (0.0, 1.0 - 1e-9)),
         **dict.fromkeys(("ratio_clip",), (1e-6, 0.99)),
         **dict.fromkeys(("entropy_first", "entropy_last"), (0.0, 10.0)),

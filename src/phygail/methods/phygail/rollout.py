@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -267,7 +268,7 @@ def exploring(
     for _ in range(config.horizon):
         before = world.state
         graph = observation.observe(before)
-        u, log_prob, action = explore(actor, graph, noise)
+        u, log_prob, action = explore(actor, graph, noise, _subnets(before), config.shared_noise)
         wanted = observation.wanted(before, action)
         steps = list(world.hold(functools.partial(observation.steer, wanted=wanted), config.hold))
         flown, moved = [state for state, _ in steps], [moving for _, moving in steps]
@@ -276,11 +277,31 @@ def exploring(
 
 
 @torch.no_grad()
-def explore(actor: Actor, graph: Graph, noise: torch.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """U ((n, 2)) sampled for every receiver, its log density ((n,)) and the command over v_max ((n, 2))."""
+def explore(
+    actor: Actor, graph: Graph, noise: torch.Generator, subnets: np.ndarray | None = None, shared: float = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """U ((n, 2)) sampled for every receiver, its log density ((n,)) and the command over v_max ((n, 2)).
+
+    Args:
+        actor: The exploring policy. graph: What the receivers see. noise: Where chance comes from.
+        subnets: (n,) int, the subnet of every receiver among those of all worlds; needed with `shared`.
+        shared: Of the variance, common to a subnet: a block tries a way as one. Each UAV's own distribution stays.
+    """
     distribution = actor(to_tensors(graph))
     u = distribution.sample(noise)
+    if shared:
+        assert subnets is not None
+        common = torch.randn((int(subnets.max()) + 1, u.shape[1]), generator=noise, dtype=u.dtype)
+        own = (u - distribution.mean) * math.sqrt(1.0 - shared)
+        together = distribution.log_std.exp() * common.index_select(0, torch.from_numpy(subnets)) * math.sqrt(shared)
+        u = distribution.mean + own + together
     return u.numpy(), distribution.log_prob(u).numpy(), actor.to_command(u).numpy()
+
+
+def _subnets(state: BatchState) -> np.ndarray:
+    """(n,) int64, the subnet of every alive UAV, numbered over all worlds."""
+    worlds, rows = state.mask.shape
+    return (state.subnet + rows * np.arange(worlds)[:, None])[state.mask].astype(np.int64)
 
 
 class CaseSource:
