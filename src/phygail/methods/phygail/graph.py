@@ -84,6 +84,7 @@ class GraphSpec:
         scale_m: W_scale; None for W/2 of the current map.
         k_lost: Most lost teammates per receiver (`methods.phygail.plus`); none in the paper.
         lost_horizon: How far away those may be, in radio ranges.
+        beliefs: What is believed of them (`plus.BELIEFS`).
         own_lost: Whether those come first of which the receiver is its subnet's nearest member.
     """
 
@@ -95,6 +96,7 @@ class GraphSpec:
     k_lost: int = 0
     lost_horizon: float = 3.0
     own_lost: bool = False
+    beliefs: str = "soft"
 
     def __post_init__(self) -> None:
         if self.k_act < 1 or self.k_dmg < 0:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -69,6 +70,7 @@ GRAPHS: Mapping[str, GraphSpec] = MappingProxyType(
         "plus": GraphSpec(k_lost=4),
         "plus-8": GraphSpec(k_dmg=0, k_lost=8),
         "plus-no-damaged": GraphSpec(k_dmg=0, k_lost=4),
+        "plus-sharp": GraphSpec(k_dmg=0, k_lost=4, beliefs="sharp"),
         "plus-own": GraphSpec(k_dmg=0, k_lost=4, own_lost=True),
         "plus-own-far": GraphSpec(k_dmg=0, k_lost=4, lost_horizon=6.0, own_lost=True),
         "plus-far": GraphSpec(k_dmg=0, k_lost=4, lost_horizon=6.0),
@@ -76,9 +78,19 @@ GRAPHS: Mapping[str, GraphSpec] = MappingProxyType(
 )
 
 
+# soft: first guesses. sharp: a lost teammate flies straight to the center; who is not met there, is gone. The
+# evolution of `reach-evolved` had come to nearly the same constants.
+BELIEFS: Mapping[str, BeliefSpec] = MappingProxyType(
+    {
+        "soft": BeliefSpec(),
+        "sharp": BeliefSpec(drift=1.0, sigma_m=3.0, sigma_rate=0.001, depth_half=1.5, depth_scale=0.05),
+    }
+)
+
+
 def belief_spec(spec: GraphSpec) -> BeliefSpec:
     """How a subnet thinks about lost teammates: set once, not learned."""
-    return BeliefSpec(horizon_m=spec.lost_horizon * PAPER_RANGE_M)
+    return replace(BELIEFS[spec.beliefs], horizon_m=spec.lost_horizon * PAPER_RANGE_M)
 
 
 def observe_plus(
