@@ -20,7 +20,7 @@ from phygail.cli.inspect import Inspect, Methods, Scenarios
 from phygail.cli.options import WorldFlags, log_to_stderr, note
 from phygail.cli.recover import Play, Recover, Serve
 from phygail.cli.soak import Soak
-from phygail.cli.train import Experts, Export, Train, TrainPhygail, TrainReachEvolved
+from phygail.cli.train import Experts, Export, Train, TrainPhygail, TrainPhygailPlus, TrainReachEvolved
 from phygail.config import EndedFromOutside, InputError
 
 DESCRIPTION = """Get a shattered UAV swarm back into one network.
@@ -67,6 +67,7 @@ SPECIAL: dict[tuple[str, str], type[Command]] = {
     ("train", "phygail"): TrainPhygail,
     ("train", "phygail-paper"): TrainPhygail,
     ("train", "phygail-taught"): TrainPhygail,
+    ("train", "phygail-plus"): TrainPhygailPlus,
     ("train", "reach-evolved"): TrainReachEvolved,
 }
 
@@ -114,7 +115,7 @@ def how_to_resume(command: Command | None) -> str:
         folder = command.resume or command.out
         if folder is None or not (folder / "config.json").exists():
             return " before there was anything to resume"
-        name = "reach-evolved" if isinstance(command, TrainReachEvolved) else "phygail"
+        name = next(words[1] for words, kind in SPECIAL.items() if type(command) is kind)
         return f"; resume with phygail train {name} --resume {folder}"
     return "; the best weights so far are kept" if isinstance(command, Train) else ""
 

@@ -100,7 +100,6 @@ class TrainPhygail:
       phygail train phygail --resume runs/compact
       phygail train phygail --experts experts/paper.h5 --out runs/no-gail --set w_il=0 --set epochs=200
       phygail train phygail --experts experts/paper.h5 --start-from runs/compact --out runs/wide --set map_scale=5
-      phygail train phygail --profile plus --out runs/plus
       phygail train phygail --curves runs/compact
     """
 
@@ -168,6 +167,21 @@ class TrainPhygail:
         return start_run(
             self.out, self.experts, config, first=self.start_from, profile=self.profile, command=command_line()
         )
+
+
+@dataclass(frozen=True)
+class TrainPhygailPlus(TrainPhygail):
+    """Train phygail-plus: MAPPO in worlds of at most 20 flying, from random weights. Killed, it resumes bit for bit.
+
+    For example:
+      phygail train phygail-plus --out runs/plus
+      phygail train phygail-plus --resume runs/plus
+      phygail train phygail-plus --out runs/soft --set graph=plus-no-damaged --seed 200002
+      phygail export runs/plus/latest.safetensors --out plus.onnx
+    """
+
+    profile: Literal["plus"] = "plus"
+    """It has one profile."""
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,8 @@ COLUMNS = ("uavs", "case", "alive", "quantity", "value", "bound", "version")
 DAMAGE = 0.1  # most UAVs live, so the graph is dense, and a loss of 10 % splits every large swarm
 FLOAT_BYTES = 4
 RADIO = "radio.csv"
-TALKING = ("center-fly", "phygail", "phygail-taught", "sidr", "cr-ma", "hero", "reach", "bridge", "reach-evolved",
-           "reach-cloned")  # fmt: skip
+TALKING = ("center-fly", "phygail", "phygail-plus", "phygail-taught", "sidr", "cr-ma", "hero", "reach", "bridge",
+           "reach-evolved", "reach-cloned")  # fmt: skip
 Measure = dict[str, Any]
 
 

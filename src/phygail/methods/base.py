@@ -299,7 +299,6 @@ METHODS: Registry[type[Method]] = Registry(
     "method",
     aliases={"phygail-paper": "phygail-taught"},
     retired={
-        "phygail-plus": "there is no policy of it yet; train one with phygail train phygail --profile plus",
         "phygail-clone": "it was the start of the evolved rule in version 0.1, which is reach-cloned now",
     },
 )

@@ -59,6 +59,7 @@ class LineStyle:
 METHOD_STYLES: dict[str, LineStyle] = {
     "reach-evolved": LineStyle("#D55E00", "o"),
     "phygail": LineStyle("#B8860B", "o"),
+    "phygail-plus": LineStyle("#6B8E23", "o"),
     "phygail-taught": LineStyle("#E69F00", "o", hollow=True),
     "convex": LineStyle("#1F2933", "D"),
     "reach": LineStyle("#0072B2", "s"),

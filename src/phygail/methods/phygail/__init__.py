@@ -170,14 +170,15 @@ def load_plus(path: Path) -> PlusPolicy:
     return PlusPolicy(read_policy(path), str(path))
 
 
+@register
 class PhygailPlus(SubnetMethod):
     """v_i = v_max pi(O_i), turned back out of the subnet's coordinates; its links kept, late flights aggregated.
 
-    Not registered: no policy comes with the package yet (docs/methods/phygail-plus.md).
+    The motion is learned from random weights; docs/methods/phygail-plus.md lists what is not learned.
     """
 
     name = "phygail-plus"
-    summary = "PhyGAIL's learning with anchor, beliefs and links kept, in worlds of at most 20 flying"
+    summary = "a graph policy learned from scratch with what a subnet knows: anchor, beliefs, links kept"
     learned = True
     training = "phygail.methods.phygail.train:train"
     dead_reckons = True
@@ -186,8 +187,6 @@ class PhygailPlus(SubnetMethod):
     def __init__(self, rng: np.random.Generator | None = None, *, policy: str | Path | None = None) -> None:
         super().__init__(rng)
         file = Path(policy) if policy is not None else bundled(self.policy_name).with_suffix(".onnx")
-        if policy is None and not file.exists():
-            raise InputError("there is no policy of phygail-plus yet: name a file written by `phygail export`")
         self.policy = load_plus(file.resolve())
         self._spec = belief_spec(self.policy.graph_spec)
         self._beliefs = Beliefs(self._spec)
