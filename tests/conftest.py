@@ -45,6 +45,18 @@ def pytest_xdist_make_scheduler(config, log):
     return Units(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
+@pytest.fixture(scope="session")
+def cp():
+    """An oracle that takes seconds to import: only who runs its tests does."""
+    return pytest.importorskip("cvxpy")
+
+
+@pytest.fixture(scope="session")
+def geometric():
+    """An oracle that takes seconds to import: only who runs its tests does."""
+    return pytest.importorskip("torch_geometric.nn")
+
+
 class Here:
     """An engine without processes: their start would take longer than short flights."""
 

@@ -113,6 +113,6 @@ def test_rings_far_centers_and_odd_strides_reconnect(name, seed):
 def test_a_flight_that_needed_the_phase_says_so():
     (scenario,) = load_scenarios(FAILURES[-2])
     for name in METHODS:
-        pilot = make_method(name)
-        run_episode(scenario, pilot)
-        assert pilot.flag == AGGREGATED
+        method = make_method(name)
+        run_episode(scenario, method)
+        assert method.flag == AGGREGATED

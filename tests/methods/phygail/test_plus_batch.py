@@ -120,13 +120,13 @@ def test_the_exported_policy_flies_as_the_learner_flew_it(policy):
     """Forty steps of the method and of the batch, aggregation aside."""
     actor, path = policy
     case = zero_shot(50, 1, 3, (0.7,))[0]
-    pilot, observer, state = PhygailPlus(policy=path), Observer(case), initial_state(case)
+    method, observer, state = PhygailPlus(policy=path), Observer(case), initial_state(case)
     batch, many = initial_batch([case]), PlusObservation(SPEC)
     many.begin(batch, np.arange(1))
     for _ in range(40):
         if state.terminated:
             break
-        state = step(state, pilot.velocities(observer.observe(state, Scope.SUBNET)))
+        state = step(state, method.velocities(observer.observe(state, Scope.SUBNET)))
         with torch.no_grad():
             action = actor.mean_action(to_tensors(many.observe(batch))).numpy()
         batch = step_batch(batch, many.steer(batch, many.wanted(batch, action)))
