@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import importlib
 import os
 import re
 import shlex
@@ -55,6 +56,23 @@ def cp():
 def geometric():
     """An oracle that takes seconds to import: only who runs its tests does."""
     return pytest.importorskip("torch_geometric.nn")
+
+
+KERNELS = ("swarm.compiled", "methods.phygail.plus_batch", "methods.reach_evolved.compiled",
+           "methods.reach_evolved.twin", "methods.reach_evolved.twin_world")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def uncompiled():
+    """Python runs the kernels in this file: Numba compiles them for half a minute, which only slow tests await."""
+    from numba.core.dispatcher import Dispatcher
+
+    with pytest.MonkeyPatch.context() as patched:
+        for module in [importlib.import_module(f"phygail.{name}") for name in KERNELS]:
+            for name, value in list(vars(module).items()):
+                if isinstance(value, Dispatcher):
+                    patched.setattr(module, name, value.py_func)
+        yield
 
 
 class Here:
