@@ -46,6 +46,20 @@ def pytest_xdist_make_scheduler(config, log):
     return Units(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
+@pytest.fixture(scope="session", autouse=True)
+def parsed_once():
+    """Commands are parsed hundreds of times here: Tyro reads their docstrings once, Python what is installed once."""
+    import importlib.metadata
+
+    from tyro import _docstrings
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(importlib.metadata, "entry_points", functools.cache(importlib.metadata.entry_points))
+        if reader := getattr(_docstrings, "_ClassTokenization", None):  # of this version of Tyro
+            patched.setattr(reader, "make", staticmethod(functools.cache(reader.make)))
+        yield
+
+
 @pytest.fixture(scope="session")
 def cp():
     """An oracle that takes seconds to import: only who runs its tests does."""
