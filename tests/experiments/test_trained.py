@@ -25,7 +25,8 @@ from phygail.methods.phygail.graph import GRAPHS
 from phygail.swarm.links import find_links
 from phygail.swarm.tree import bound_steps
 
-pytestmark = pytest.mark.usefixtures("no_processes", "no_learning_curves")
+FASTER = pytest.mark.usefixtures("no_processes", "no_learning_curves", "exported_once")
+pytestmark = [pytest.mark.xdist_group("export"), FASTER]  # torch loads its exporter for seconds: once
 TINY = ("worlds=2", "horizon=5", "batch_graphs=10", "ppo_epochs=1", "width=8", "layers=1", "validation_cases=1")
 TOY = Experiment(
     "toy", "Toy", "?", (Leg("policies", ("flown",), (20,), (0.5,), 1),), tables=("variants", "learning"),
@@ -66,7 +67,7 @@ def how(ground):
 
 
 @pytest.fixture(scope="module")
-def toy(ground, budget, how, no_processes, no_learning_curves):
+def toy(ground, budget, how, no_processes, no_learning_curves, exported_once):
     out = ground / "toy"
     run_experiment(TOY, out, Scale(), how, budget)
     write_report(TOY, out)

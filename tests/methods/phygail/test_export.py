@@ -18,6 +18,8 @@ from phygail.swarm.scenario import draw_scenario, make_scenario
 from phygail.swarm.simulator import initial_state
 from phygail.weights import bundled
 
+pytestmark = pytest.mark.xdist_group("export")  # torch loads its exporter for seconds: once
+
 
 def lively_actor(seed=0, spec=EncoderSpec()):  # noqa: B008 (frozen)
     """Fresh weights, but with gates and heads far from zero so that every part of the network shows in the output."""

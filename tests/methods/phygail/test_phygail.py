@@ -13,11 +13,14 @@ from phygail.methods.phygail import PolicyMethod
 from phygail.methods.phygail.export import export_actor
 from phygail.methods.phygail.graph import PAPER, perceive
 from phygail.methods.phygail.heads import Actor
+from phygail.methods.phygail.network import EncoderSpec
 from phygail.methods.sidr import Sidr
 from phygail.sensing.imperfect import Sensing
 from phygail.sensing.views import Observer, Scope
 from phygail.swarm.scenario import draw_scenario, make_scenario
 from phygail.swarm.simulator import SwarmState, initial_state, step
+
+pytestmark = pytest.mark.xdist_group("export")  # torch loads its exporter for seconds: once
 
 
 class FlownPolicy(PolicyMethod):
@@ -28,7 +31,7 @@ class FlownPolicy(PolicyMethod):
 def policy(tmp_path_factory):
     """Untrained, but with strong gates and heads, so that every input shows in the command."""
     with seeded(0):
-        actor = Actor()
+        actor = Actor(EncoderSpec(width=32, layers=2))
         torch.nn.init.orthogonal_(actor.mean[-1].weight, 3.0)
         for layer in actor.encoder.layers:
             torch.nn.init.normal_(layer.gate_out.weight, std=3.0)

@@ -30,7 +30,7 @@ from phygail.swarm.scenario import draw_scenario
 from phygail.swarm.simulator import initial_state, project_speed, step
 from phygail.weights import parse_safetensors, weights_kind
 
-pytestmark = pytest.mark.usefixtures("uncompiled")
+pytestmark = [pytest.mark.xdist_group("export"), pytest.mark.usefixtures("uncompiled")]
 SPEC = GRAPHS["plus"]
 SMALL = ["worlds=4", "horizon=4", "width=8", "layers=1", "pool=12", "epochs=2", "validate_every=9", "ppo_epochs=1"]
 CONFIG = override(PROFILES.get("plus"), [*SMALL, "batch_graphs=8", "micro_graphs=8", "validation_cases=1"])
