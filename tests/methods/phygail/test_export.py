@@ -36,7 +36,8 @@ def graph_of(scenario, spec=PAPER):
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory):
+def exported(tmp_path_factory, exported_once):
+    """The first of its shape: torch exports it."""
     actor, folder = lively_actor(), tmp_path_factory.mktemp("policy")
     save_weights(folder / "actor.safetensors", actor.state_dict(), actor_config(actor, PAPER, seed=7, note="test"))
     return actor, export_weights(folder / "actor.safetensors", folder / "actor.onnx")

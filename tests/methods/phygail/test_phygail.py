@@ -13,7 +13,6 @@ from phygail.methods.phygail import PolicyMethod
 from phygail.methods.phygail.export import export_actor
 from phygail.methods.phygail.graph import PAPER, perceive
 from phygail.methods.phygail.heads import Actor
-from phygail.methods.phygail.network import EncoderSpec
 from phygail.methods.sidr import Sidr
 from phygail.sensing.imperfect import Sensing
 from phygail.sensing.views import Observer, Scope
@@ -28,10 +27,10 @@ class FlownPolicy(PolicyMethod):
 
 
 @pytest.fixture(scope="module")
-def policy(tmp_path_factory):
+def policy(tmp_path_factory, exported_once):
     """Untrained, but with strong gates and heads, so that every input shows in the command."""
     with seeded(0):
-        actor = Actor(EncoderSpec(width=32, layers=2))
+        actor = Actor()
         torch.nn.init.orthogonal_(actor.mean[-1].weight, 3.0)
         for layer in actor.encoder.layers:
             torch.nn.init.normal_(layer.gate_out.weight, std=3.0)
