@@ -9,6 +9,7 @@ INSTALL := $(PIP) install --constraint constraints.txt $(if $(INDEX),--extra-ind
 DEMO := $(BIN)/phygail recover --uavs 200 --damage 0.6 --seed 3 --methods sidr,reach-evolved,convex
 LIGHT_MB := 440  # what the light install may weigh, its libraries included
 export OMP_NUM_THREADS ?= 1
+unexport PYTHONDONTWRITEBYTECODE  # the many processes of the tests would compile the package each
 
 .PHONY: demo install wheel figures test test-slow test-paper lint type docs bench fly-again clean
 
