@@ -35,10 +35,12 @@ figures: .venv/full
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_pictures.py --flights
 
-# Style and types are checked beside the tests and told below them; either failing fails.
+# Style and types are checked beside the tests and told below them; either failing fails. Without the values that pytest
+# writes into every assertion its start takes half the time; what fails runs once more, with them.
 test: .venv/full
 	@mkdir -p out; ($(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy) > out/checks.log 2>&1 & checks=$$!; \
-	$(BIN)/python -m pytest -n 2 --dist loadgroup; tests=$$?; \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --assert=plain; tests=$$?; \
+	if [ $$tests = 1 ]; then $(BIN)/python -m pytest --last-failed; fi; \
 	wait $$checks; checks=$$?; cat out/checks.log; \
 	if [ $$tests != 0 ]; then echo "make test: tests failed"; fi; \
 	if [ $$checks != 0 ]; then echo "make test: ruff or mypy failed"; fi; \

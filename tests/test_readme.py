@@ -21,8 +21,9 @@ SHELL = [line.split("  #")[0].strip() for kind, block in BLOCKS if kind == "sh" 
 COMMANDS = [line for line in SHELL if line.startswith("phygail ") and not line.startswith("phygail serve")]
 # The comparisons behind the tables take from minutes to hours; here they run on one swarm of 20.
 SMALLER = ((r"--uavs \S+", "--uavs 20"), (r"--damage \S+", "--damage 0.5"), (r"--cases \d+", "--cases 1"))
-# Demonstrations and a training that learns take minutes, others seconds (tests/cli/test_compare_reproduce.py flies that
-# of `reproduce` whole, `make demo` that of `recover`); here they show that they run.
+# Demonstrations and a training that learns take minutes, others seconds (the slow tests of
+# tests/cli/test_compare_reproduce.py fly that of `reproduce` whole, `make demo` that of `recover`); here all show that
+# they run.
 BRIEFER = (
     (r"^(phygail experts .*)", r"\1 --damage 0.5 --cases 11 --workers 1"),
     (r"--profile compact", "--profile smoke --set epochs=1 --set worlds=2 --set validation_cases=1"),

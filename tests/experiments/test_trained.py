@@ -141,7 +141,8 @@ def test_trainings_of_unlike_budgets_are_not_compared(toy, tmp_path):
         variants(load_evidence(TOY, folder))
 
 
-@pytest.mark.parametrize("chosen", [("full",), pytest.param(("full", "no-gail"), marks=pytest.mark.slow)])
+@pytest.mark.slow  # every process imports torch for seconds
+@pytest.mark.parametrize("chosen", [("full",), ("full", "no-gail")])
 def test_trainings_side_by_side_are_those_of_one_process(ground, toy, budget, how, tmp_path, chosen):
     """A process for each, the same weights; a folder that is finished is left alone."""
     side = replace(budget, runs=tmp_path / "side", settings=TINY, variants=chosen)

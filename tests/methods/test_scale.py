@@ -27,9 +27,9 @@ from phygail.swarm.simulator import Episode, initial_state
 TORCH = importlib.util.find_spec("torch") is not None
 # Planners that search or learn per case: a shorter search follows the same rule in a fraction of the time.
 OPTIONS: dict[str, dict[str, Any]] = {
-    "cr-mgc": {"iterations": 15},
-    "demd": {"iterations": 15},
-    "gdr-ts": {"updates": 10},
+    "cr-mgc": {"iterations": 5},
+    "demd": {"iterations": 5},
+    "gdr-ts": {"updates": 4},
     "convex": {"effort": 0.1},
 }
 # Methods whose flights may differ by a step at factors that are exact, with the fixed tolerance that decides. Of the

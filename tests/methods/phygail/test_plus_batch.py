@@ -30,7 +30,7 @@ from phygail.swarm.scenario import draw_scenario
 from phygail.swarm.simulator import initial_state, project_speed, step
 from phygail.weights import parse_safetensors, weights_kind
 
-pytestmark = [pytest.mark.xdist_group("export"), pytest.mark.usefixtures("uncompiled")]
+pytestmark = [pytest.mark.xdist_group("export"), pytest.mark.usefixtures("uncompiled", "no_learning_curves")]
 SPEC = GRAPHS["plus"]
 SMALL = ["worlds=4", "horizon=4", "width=8", "layers=1", "pool=12", "epochs=2", "validate_every=9", "ppo_epochs=1"]
 CONFIG = override(PROFILES.get("plus"), [*SMALL, "batch_graphs=8", "micro_graphs=8", "validation_cases=1"])
@@ -160,8 +160,9 @@ def briefly(run: Run) -> Run:
 
 
 def test_a_run_on_a_pool_resumes_bit_for_bit(tmp_path):
-    train(briefly(start_run(tmp_path / "whole", None, CONFIG)), tensorboard=False)
-    train(briefly(start_run(tmp_path / "part", None, CONFIG)), until=1, tensorboard=False)
+    config = override(CONFIG, ["worlds=2", "horizon=3", "batch_graphs=4"])
+    train(briefly(start_run(tmp_path / "whole", None, config)), tensorboard=False)
+    train(briefly(start_run(tmp_path / "part", None, config)), until=1, tensorboard=False)
     train(briefly(resume_run(tmp_path / "part")), tensorboard=False)
     states = [parse_safetensors((tmp_path / name / STATE).read_bytes()) for name in ("whole", "part")]
     assert states[0].keys() == states[1].keys()
