@@ -9,6 +9,7 @@ INSTALL := $(PIP) install --constraint constraints.txt $(if $(INDEX),--extra-ind
 DEMO := $(BIN)/phygail recover --uavs 200 --damage 0.6 --seed 3 --methods sidr,reach-evolved,convex
 LIGHT_MB := 440  # what the light install may weigh, its libraries included
 export OMP_NUM_THREADS ?= 1
+unexport PYTHONDONTWRITEBYTECODE  # the many processes of the tests would compile the package each
 
 .PHONY: demo install wheel figures test test-slow test-paper lint type docs bench fly-again clean
 
@@ -34,10 +35,12 @@ figures: .venv/full
 	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_pictures.py --flights
 
-# Style and types are checked beside the tests and told below them; either failing fails.
+# Style and types are checked beside the tests and told below them; either failing fails. Without the values that pytest
+# writes into every assertion its start takes half the time; what fails runs once more, with them.
 test: .venv/full
 	@mkdir -p out; ($(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy) > out/checks.log 2>&1 & checks=$$!; \
-	$(BIN)/python -m pytest -n 2 --dist loadgroup; tests=$$?; \
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --assert=plain; tests=$$?; \
+	if [ $$tests = 1 ]; then $(BIN)/python -m pytest --last-failed; fi; \
 	wait $$checks; checks=$$?; cat out/checks.log; \
 	if [ $$tests != 0 ]; then echo "make test: tests failed"; fi; \
 	if [ $$checks != 0 ]; then echo "make test: ruff or mypy failed"; fi; \

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import importlib
 import os
 import re
 import shlex
@@ -43,6 +44,49 @@ def pytest_xdist_make_scheduler(config, log):
             return unit(nodeid.partition("::")[0]) or nodeid
 
     return Units(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def parsed_once():
+    """Commands are parsed hundreds of times here: Tyro reads their docstrings once, Python what is installed once."""
+    import importlib.metadata
+
+    from tyro import _docstrings
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(importlib.metadata, "entry_points", functools.cache(importlib.metadata.entry_points))
+        if reader := getattr(_docstrings, "_ClassTokenization", None):  # of this version of Tyro
+            patched.setattr(reader, "make", staticmethod(functools.cache(reader.make)))
+        yield
+
+
+@pytest.fixture(scope="session")
+def cp():
+    """An oracle that takes seconds to import: only who runs its tests does."""
+    return pytest.importorskip("cvxpy")
+
+
+@pytest.fixture(scope="session")
+def geometric():
+    """An oracle that takes seconds to import: only who runs its tests does."""
+    return pytest.importorskip("torch_geometric.nn")
+
+
+KERNELS = ("swarm.compiled", "methods.phygail.plus_batch", "methods.reach_evolved.compiled",
+           "methods.reach_evolved.twin", "methods.reach_evolved.twin_world")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def uncompiled():
+    """Python runs the kernels in this file: Numba compiles them for half a minute, which only slow tests await."""
+    from numba.core.dispatcher import Dispatcher
+
+    with pytest.MonkeyPatch.context() as patched:
+        for module in [importlib.import_module(f"phygail.{name}") for name in KERNELS]:
+            for name, value in list(vars(module).items()):
+                if isinstance(value, Dispatcher):
+                    patched.setattr(module, name, value.py_func)
+        yield
 
 
 class Here:
@@ -130,3 +174,57 @@ def no_learning_curves():
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("phygail.learning.run.draw_curves", lambda folder, panels: None)
         yield
+
+
+DRAFTS: dict = {}  # shape of a network -> (its graph, for every weight in it the names of the parameters it is made of)
+
+
+@pytest.fixture(scope="module")
+def exported_once():
+    """Torch exports networks of one shape once, for seconds; the next ones put their weights into that graph.
+
+    `export_actor` holds every file against torch: weights in a wrong place would not pass.
+    """
+    pytest.importorskip("torch")
+    from phygail.methods.phygail import export
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(export, "_to_onnx", functools.partial(_filled, export._to_onnx))
+        yield
+
+
+def _filled(to_onnx, module, graph):
+    import numpy as np
+    from onnx import ModelProto, numpy_helper
+
+    state = {name: tensor.numpy() for name, tensor in module.state_dict().items()}
+    shape = f"{module}{module.actor.encoder.spec}{module.actor.command}{graph.edge is None}"
+    if shape not in DRAFTS:
+        draft = to_onnx(module, graph)
+        DRAFTS[shape] = draft, {entry.name: _made_of(entry, state) for entry in draft.graph.initializer}
+    draft, parts = DRAFTS[shape]
+    model = ModelProto()
+    model.CopyFrom(draft)
+    for entry in model.graph.initializer:
+        if parts[entry.name]:
+            values = np.concatenate([state[name] for name in parts[entry.name]])
+            entry.CopyFrom(numpy_helper.from_array(values, entry.name))
+    return model
+
+
+def _made_of(entry, state):
+    """Parameters whose rows, one below the other, are a weight of the graph; () for a constant."""
+    import numpy as np
+    from onnx import numpy_helper
+
+    if entry.name in state:
+        return (entry.name,)
+    values = numpy_helper.to_array(entry)
+    if values.ndim == 0 or values.dtype.kind != "f":
+        return ()
+    for name, first in state.items():
+        if first.shape[1:] == values.shape[1:] and np.array_equal(values[: len(first)], first):
+            for other, second in state.items():
+                if np.array_equal(values[len(first) :], second):
+                    return name, other
+    return ()

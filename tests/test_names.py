@@ -89,8 +89,8 @@ def test_a_registry_with_aliases_and_retired_names():
 def test_a_renamed_method_draws_from_its_old_stream(old, new):
     """Flights with randomness are those of version 0.1: the key of the generator has not changed."""
     scenario = draw_scenario(20, 0.5, generator(3, "stream"), seed=3)
-    _, pilot = fly_case(scenario, new)
-    assert pilot.rng.random() == generator(3, "method", old, scenario.id).random()
+    _, method = fly_case(scenario, new)
+    assert method.rng.random() == generator(3, "method", old, scenario.id).random()
 
 
 def test_rows_of_version_0_1_are_refused_until_they_are_renamed(folder, script):

@@ -98,14 +98,14 @@ def test_weights_of_simple_trainings():
     assert load_policy_weights(OLD / "gdr-ts.safetensors")
 
 
-@pytest.mark.parametrize(("file", "method"), [("paper.onnx", "phygail-taught"), ("evolved.onnx", "reach-evolved")])
-def test_policy_files_fly(file, method):
+@pytest.mark.parametrize(("file", "name"), [("paper.onnx", "phygail-taught"), ("evolved.onnx", "reach-evolved")])
+def test_policy_files_fly(file, name):
     """The kind `phygail` of old policy files goes on meaning the evolved rule."""
     scenario = load_scenarios(OLD / "scenarios.json")[0]
-    episode, pilot = fly_case(scenario, method, policy=OLD / file)
-    assert pilot.name == method
+    episode, method = fly_case(scenario, name, policy=OLD / file)
+    assert method.name == name
     assert 0 < episode.metrics.max_speed_mps <= 10
-    if method == "phygail-taught":  # in single precision, as ever
+    if name == "phygail-taught":  # in single precision, as ever
         assert episode.metrics.distance_m_per_uav == pytest.approx(0.468222, abs=1e-5)
 
 

@@ -21,8 +21,15 @@ SHELL = [line.split("  #")[0].strip() for kind, block in BLOCKS if kind == "sh" 
 COMMANDS = [line for line in SHELL if line.startswith("phygail ") and not line.startswith("phygail serve")]
 # The comparisons behind the tables take from minutes to hours; here they run on one swarm of 20.
 SMALLER = ((r"--uavs \S+", "--uavs 20"), (r"--damage \S+", "--damage 0.5"), (r"--cases \d+", "--cases 1"))
-# Demonstrations and a training that learns take minutes; here they show that they run.
-BRIEFER = ((r"^(phygail experts .*)", r"\1 --damage 0.5 --cases 11"), (r"--profile compact", "--profile smoke"))
+# Demonstrations and a training that learns take minutes, others seconds (the slow tests of
+# tests/cli/test_compare_reproduce.py fly that of `reproduce` whole, `make demo` that of `recover`); here all show that
+# they run.
+BRIEFER = (
+    (r"^(phygail experts .*)", r"\1 --damage 0.5 --cases 11 --workers 1"),
+    (r"--profile compact", "--profile smoke --set epochs=1 --set worlds=2 --set validation_cases=1"),
+    (r"--uavs 20,50 (.*--out out/overall)", r"--uavs 20 --damage 0.5 \1"),
+    (r"--uavs 200 (.*\.gif)", r"--uavs 50 \1"),
+)
 
 
 def _run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
@@ -36,6 +43,7 @@ def test_the_readme_names_the_two_commands_and_every_make_target_exists() -> Non
     assert {"demo", "test"} <= used <= targets
 
 
+@pytest.mark.usefixtures("no_figures")
 @pytest.mark.timeout(2400)  # half a minute of a core: on a machine that crawls that is much
 def test_readme_commands_run_in_order(tmp_path: Path, typed: Callable[[str, Path], int]) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import json
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from phygail import benchmark
+from phygail.experiments import statistics
 from phygail.experiments.catalog import EXPERIMENTS
-from phygail.experiments.reproduce import REPORT, report_text
+from phygail.experiments.reproduce import REPORT
 from phygail.experiments.rows import read_rows, rows_table
 from phygail.experiments.summary import summary_markdown
 from phygail.methods import METHODS
@@ -36,6 +40,18 @@ def _load(name: str) -> ModuleType:
 UPDATE = _load("update_readme")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def once():
+    """Rows and cases are read once, not for every table and number that is made of them."""
+    rows, cases = functools.cache(read_rows), functools.cache(benchmark.load_cases)
+    with pytest.MonkeyPatch.context() as patched:
+        for module in (UPDATE, sys.modules["facts"], sys.modules["world_tables"], benchmark, statistics):
+            for name, found in (("read_rows", rows), ("load_cases", cases)):
+                if hasattr(module, name):
+                    patched.setattr(module, name, found)
+        yield
+
+
 def test_there_are_results():
     assert COMPARISONS or REPORTS
 
@@ -51,7 +67,7 @@ def test_the_summary_of_a_comparison_is_that_of_its_rows(name):
 @pytest.mark.parametrize("name", REPORTS)
 def test_the_tables_of_an_experiment_are_those_of_its_rows(name):
     experiment = EXPERIMENTS.get(UPDATE.experiment_of(name))
-    assert report_text(experiment, RESULTS / name) == (RESULTS / name / REPORT).read_text(encoding="utf-8")
+    assert UPDATE.whole_report(name) == (RESULTS / name / REPORT).read_text(encoding="utf-8")
     drawn = [(RESULTS / name / f"{figure}.png").exists() for figure in experiment.figures]
     assert all(drawn) or not any(drawn)  # figures are made at a release: make figures
 

@@ -15,7 +15,7 @@ FILES = {"text": "swarm.csv", "python": "mine.py"}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, typed: Callable[[str, Path], int]) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, typed: Callable[[str, Path], int], no_figures: None) -> Path:
     """Where a reader has done everything that the page says."""
     place = tmp_path_factory.mktemp("tutorial")
     for kind, block in BLOCKS:

@@ -32,6 +32,15 @@ def phygail_process(*words: str, **options) -> subprocess.Popen:
                             stderr=subprocess.PIPE, **options)  # fmt: skip
 
 
+@pytest.fixture
+def flown_here(monkeypatch, here):
+    """A comparison flies in this process and draws nothing; others of this file do as for a user."""
+    for place in ("runner", "engine"):
+        monkeypatch.setattr(f"phygail.experiments.{place}.LocalEngine", type(here))
+    for name in ("draw_curves", "draw_over_bound"):
+        monkeypatch.setattr(f"phygail.experiments.figures.{name}", lambda rows, path: None)
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_shows_a_summary_and_examples(capsys, command):
     with pytest.raises(SystemExit) as end:
@@ -85,17 +94,28 @@ TABLES = [
 ]
 
 
+def plain(text, shown):
+    assert all(word in text for word in shown)
+    assert text.isascii()
+    assert "\x1b" not in text
+
+
 @pytest.mark.parametrize(("words", "shown"), TABLES, ids=lambda value: value[0])
-def test_tables_in_a_pipe_are_plain_and_lose_nothing_at_80_columns(words, shown):
-    """AUDIT U4; the widest of them also where nobody says how wide a line may be."""
-    for columns in ({"COLUMNS": "80", "FORCE_COLOR": "1"}, *([{"COLUMNS": ""}] if words == TABLES[0][0] else [])):
-        environment = os.environ | columns
-        text = subprocess.check_output([sys.executable, "-m", "phygail", *words], text=True, env=environment)
-        assert all(word in text for word in shown)
-        assert text.isascii()
-        assert "\x1b" not in text
-        if columns["COLUMNS"]:
-            assert max(map(len, text.splitlines())) <= 80
+def test_tables_in_a_pipe_are_plain_and_lose_nothing_at_80_columns(words, shown, monkeypatch, capsys):
+    """AUDIT U4."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert main(words) == 0
+    text = capsys.readouterr().out
+    plain(text, shown)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_the_widest_table_is_plain_where_nobody_says_how_wide_a_line_may_be():
+    """In a process of its own, whose output is a pipe."""
+    words, shown = TABLES[0]
+    environment = os.environ | {"COLUMNS": "", "FORCE_COLOR": "1"}
+    plain(subprocess.check_output([sys.executable, "-m", "phygail", *words], text=True, env=environment), shown)
 
 
 @pytest.mark.parametrize(("words", "shown"), TABLES[:1], ids=lambda value: value[0])
@@ -190,6 +210,7 @@ def test_scenarios_of_failures_have_a_critical_uav_among_the_failed(tmp_path):
                for a, b in zip(saved, drawn, strict=True))  # fmt: skip
 
 
+@pytest.mark.usefixtures("flown_here")
 def test_compare_on_failures_says_who_moved(tmp_path, capsys):
     out = tmp_path / "run"
     words = ["compare", "--uavs", "20", "--failures", "1", "--cases", "2", "--methods", "dcrmf,sidr", "--workers", "1"]
@@ -215,6 +236,7 @@ def test_compare_prints_the_summary_and_writes_the_folder(tmp_path, capsys):
     assert {"rows.csv", "run.json", "summary.md", "curves.png"} <= {f.name for f in out.iterdir()}
 
 
+@pytest.mark.usefixtures("flown_here")
 def test_compare_ends_with_1_and_a_count_when_a_method_raised(tmp_path, capsys):
     file = tmp_path / "faulty.py"
     file.write_text(

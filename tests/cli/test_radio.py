@@ -140,15 +140,17 @@ def test_inspect_counts_links_and_contacts_at_that_radio(layout, capsys):
 @pytest.mark.parametrize("value", ["0", "-5", "nan", "inf", "1e308", "1e-300"])
 @pytest.mark.parametrize("flag", ["--range-m", "--speed-mps", "--step-s", "--contact-m"])
 def test_impossible_values_are_refused_in_one_line(layout, tmp_path, capsys, flag, value):
+    """One by every command that takes the flag, the others by the first."""
     out = tmp_path / "out"
-    for words in (
+    commands = [
         ("inspect", layout),
         ("recover", *DRAWN, "--methods", "center-fly"),
         ("recover", "--layout", layout, "--kill", "1", "--methods", "center-fly"),
         ("scenarios", *DRAWN, "--out", str(out)),
         ("scenarios", "--layout", layout, "--damage", "0.25", "--out", str(out)),
         ("compare", *DRAWN, "--methods", "center-fly", "--out", str(out)),
-    ):
+    ]
+    for words in commands if value == "nan" else commands[:1]:
         assert f"{flag} {float(value):g}: choose from 1e-06 to 1e+07" in refused(capsys, *words, flag, value)
         assert not out.exists()
 

@@ -1,6 +1,9 @@
 """`phygail soak`, its cases and its checker, and the flags of worlds on the command line."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -65,6 +68,31 @@ def test_the_checker_knows_walls_losses_and_acceleration():
     assert any("acceleration" in fault for fault in world_faults([names[1]] * 3, three, limits))
 
 
+def test_the_twin_is_held_to_the_method():
+    """It and the method end after the same steps on the same adversarial cases; here Python runs the twin itself."""
+    pytest.importorskip("numba")
+    small = [number for number in range(9) if len((case := soak_case(11, number)).alive) < 15 and is_split(case)][1:]
+    done = subprocess.run(
+        [sys.executable, "-c", TWIN, *map(str, small)],
+        capture_output=True, text=True, check=False, env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    flown = json.loads(done.stdout)
+    assert [found["failures"] for found in flown] == [[]] * len(small)
+    assert [found["steps"] for found in flown] == [
+        run_episode(soak_case(11, number), "reach-evolved").steps for number in small
+    ]
+    assert len(small) == 5
+
+
+TWIN = """
+import json, sys
+from phygail.cli.soak import fly_batch
+print(json.dumps([fly_batch(int(number), 1, 11, "reach-evolved", "", False) for number in sys.argv[1:]]))
+"""
+
+
+@pytest.mark.slow  # Numba compiles the twin for half a minute
 def test_the_compiled_twin_is_held_to_the_method():
     """The twin and the method end after the same steps on the same adversarial cases."""
     pytest.importorskip("numba")

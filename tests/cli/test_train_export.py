@@ -10,6 +10,8 @@ from phygail.methods.phygail.heads import Actor
 from phygail.methods.phygail.learner import actor_config
 from phygail.methods.phygail.network import EncoderSpec
 
+pytestmark = pytest.mark.xdist_group("export")  # torch loads its exporter for seconds: once
+
 
 @pytest.fixture
 def weights(tmp_path):

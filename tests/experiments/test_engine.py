@@ -141,7 +141,8 @@ def test_a_lost_worker_costs_no_row_and_its_episodes_are_flown_again(undisturbed
     assert caplog.text.count("a worker was lost with mine on n0020") == 1
 
 
-def test_a_method_that_takes_down_every_worker_is_entered_as_an_error(tmp_path, plugin, crew):
+def test_a_method_that_takes_down_every_worker_is_entered_as_an_error(tmp_path, plugin, crew, monkeypatch):
+    monkeypatch.setattr("phygail.experiments.engine.MOST_LOSSES", 2)  # a worker takes a second to start
     rows = compare(Grid((20,), (0.5,), 1), "mine,sidr", tmp_path / "run", plugins=[plugin("os._exit(1)\n")],
                    engine=crew(1))  # fmt: skip
     assert dict(rows.select("method", "flag").iter_rows()) == {"mine": "error:WorkerLost", "sidr": ""}
@@ -176,19 +177,30 @@ def test_a_full_disk_ends_the_run_in_one_line_and_costs_no_finished_row(undistur
     assert all(row in rows.to_dicts() for row in kept)  # timings too: they were not flown again
 
 
-def test_interrupted_on_one_engine_a_run_resumes_on_the_other(undisturbed, tmp_path, crew, ray):
+def interrupt_and_resume(folder, undisturbed, first, second):
+    """Rows of a run that is interrupted on one engine and resumed on another."""
+
     def interrupt(done, total):
         if done >= 5:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compare(GRID, METHOD_NAMES, tmp_path, engine=crew(2), progress=interrupt)
-    kept = read_rows(tmp_path / "rows.csv")
-    other = next(engine for engine in ENGINES.values() if engine is not crew)
-    rows = compare(GRID, METHOD_NAMES, tmp_path, engine=other(1))
+        compare(GRID, METHOD_NAMES, folder, engine=first, progress=interrupt)
+    kept = read_rows(folder / "rows.csv")
+    rows = compare(GRID, METHOD_NAMES, folder, engine=second)
     assert rows.drop(TIMINGS).equals(undisturbed)
     assert len(kept) >= 5
     assert all(row in rows.to_dicts() for row in kept)
+
+
+def test_interrupted_on_one_engine_a_run_resumes_on_another(undisturbed, tmp_path, crew, here):
+    interrupt_and_resume(tmp_path, undisturbed, crew(2), here)
+
+
+@pytest.mark.slow
+def test_interrupted_on_local_processes_a_run_resumes_on_ray_and_back(undisturbed, tmp_path, ray):
+    interrupt_and_resume(tmp_path / "there", undisturbed, LocalEngine(2), RayEngine(1))
+    interrupt_and_resume(tmp_path / "back", undisturbed, RayEngine(2), LocalEngine(1))
 
 
 ON_DRAWING = """
@@ -202,7 +214,8 @@ if "PHYGAIL_WORKER" in os.environ:
 """
 
 
-def test_a_scenario_that_takes_workers_down_ends_the_run_and_keeps_the_rows(tmp_path, plugin, crew):
+def test_a_scenario_that_takes_workers_down_ends_the_run_and_keeps_the_rows(tmp_path, plugin, crew, monkeypatch):
+    monkeypatch.setattr("phygail.experiments.engine.MOST_LOSSES", 1)
     file = plugin(extra=ON_DRAWING.format(deed="os._exit(1)"))
     with pytest.raises(InputError, match=r"lost on drawing the scenario n0020-d0\.500-c001-s0"):
         compare(Grid((20,), (0.5,), 2), "mine", tmp_path / "run", plugins=[file], engine=crew(1))

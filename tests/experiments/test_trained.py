@@ -25,20 +25,21 @@ from phygail.methods.phygail.graph import GRAPHS
 from phygail.swarm.links import find_links
 from phygail.swarm.tree import bound_steps
 
-pytestmark = pytest.mark.usefixtures("no_processes", "no_learning_curves")
+FASTER = pytest.mark.usefixtures("no_processes", "no_learning_curves", "exported_once")
+pytestmark = [pytest.mark.xdist_group("export"), FASTER]  # torch loads its exporter for seconds: once
 TINY = ("worlds=2", "horizon=5", "batch_graphs=10", "ppo_epochs=1", "width=8", "layers=1", "validation_cases=1")
 TOY = Experiment(
-    "toy", "Toy", "?", (Leg("policies", ("pilot",), (20,), (0.5,), 1),), tables=("variants", "learning"),
+    "toy", "Toy", "?", (Leg("policies", ("flown",), (20,), (0.5,), 1),), tables=("variants", "learning"),
     figures=("learning",),
     variants=(Variant("full", "All"), Variant("no-gail", "w/o GAIL", ("w_il=0",), {"rank": 4.6})),
 )  # fmt: skip
-PILOT = """
+FLOWN = """
 from phygail.methods.base import register
 from phygail.methods.phygail import PolicyMethod
 
 @register
-class Pilot(PolicyMethod):
-    name = "pilot"
+class Flown(PolicyMethod):
+    name = "flown"
     summary = "flies a policy file"
 """
 
@@ -50,9 +51,9 @@ def ground(tmp_path_factory):
     recipe = Recipe("toy", ("sidr",), damage=(0.5,), cases=3)
     demos = [demonstrate(recipe, number) for number in range(len(recipe))]
     write_archive(folder / "toy.h5", concatenate([pack(demo) for demo in demos]), recipe.config(), {})
-    (folder / "pilot.py").write_text(PILOT)
+    (folder / "flown.py").write_text(FLOWN)
     yield folder
-    METHODS._entries.pop("pilot", None)
+    METHODS._entries.pop("flown", None)
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +63,11 @@ def budget(ground):
 
 @pytest.fixture(scope="module")
 def how(ground):
-    return Flying(workers=1, plugins=(ground / "pilot.py",), command="phygail reproduce toy")
+    return Flying(workers=1, plugins=(ground / "flown.py",), command="phygail reproduce toy")
 
 
 @pytest.fixture(scope="module")
-def toy(ground, budget, how, no_processes, no_learning_curves):
+def toy(ground, budget, how, no_processes, no_learning_curves, exported_once):
     out = ground / "toy"
     run_experiment(TOY, out, Scale(), how, budget)
     write_report(TOY, out)
@@ -140,7 +141,8 @@ def test_trainings_of_unlike_budgets_are_not_compared(toy, tmp_path):
         variants(load_evidence(TOY, folder))
 
 
-@pytest.mark.parametrize("chosen", [("full",), pytest.param(("full", "no-gail"), marks=pytest.mark.slow)])
+@pytest.mark.slow  # every process imports torch for seconds
+@pytest.mark.parametrize("chosen", [("full",), ("full", "no-gail")])
 def test_trainings_side_by_side_are_those_of_one_process(ground, toy, budget, how, tmp_path, chosen):
     """A process for each, the same weights; a folder that is finished is left alone."""
     side = replace(budget, runs=tmp_path / "side", settings=TINY, variants=chosen)
@@ -235,7 +237,7 @@ def test_the_curve_of_a_variant_is_the_mean_of_its_seeds(tmp_path):
     assert learning_curves(tmp_path)["full"]["success"].to_list() == pytest.approx([0.4])
 
 
-def test_without_a_database_or_a_pilot_one_line_says_so(tmp_path, budget, how):
+def test_without_a_database_or_a_method_one_line_says_so(tmp_path, budget, how):
     with pytest.raises(InputError, match="no expert database: give --experts"):
         list(train_variants(TOY, tmp_path / "out", Budget(), how))
     with pytest.raises(InputError, match="no variant 'nobody': it has full, no-gail"):

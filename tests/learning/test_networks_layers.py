@@ -4,10 +4,11 @@ import math
 
 import pytest
 import torch
-from torch_geometric.nn import DenseGCNConv, GATConv, GCNConv
 
 from phygail.methods.gcn_planners.network import GraphConvolution
 from phygail.methods.gdr_ts.policy import GraphAttention
+
+pytestmark = pytest.mark.xdist_group("layers")  # torch_geometric is imported once
 
 
 def random_graph(n: int, seed: int) -> torch.Tensor:
@@ -17,25 +18,25 @@ def random_graph(n: int, seed: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize(("inputs", "outputs"), [(2, 16), (16, 16), (16, 2)])
-def test_convolution_equals_gcnconv_with_given_edge_weights(inputs, outputs):
+def test_convolution_equals_gcnconv_with_given_edge_weights(geometric, inputs, outputs):
     generator = torch.Generator().manual_seed(1)
     layer = GraphConvolution(inputs, outputs, generator)
     x = torch.randn(9, inputs, generator=generator)
     operator = torch.rand(9, 9, generator=generator)
-    oracle = GCNConv(inputs, outputs, normalize=False, add_self_loops=False)
+    oracle = geometric.GCNConv(inputs, outputs, normalize=False, add_self_loops=False)
     oracle.load_state_dict({"bias": layer.bias.data, "lin.weight": layer.weight.data.T})
     target, source = torch.meshgrid(torch.arange(9), torch.arange(9), indexing="ij")
     edges = torch.stack([source.reshape(-1), target.reshape(-1)])
     torch.testing.assert_close(layer(x, operator), oracle(x, edges, operator.reshape(-1)), atol=1e-5, rtol=1e-5)
 
 
-def test_convolution_with_the_symmetric_normalization_equals_densegcnconv():
+def test_convolution_with_the_symmetric_normalization_equals_densegcnconv(geometric):
     layer = GraphConvolution(3, 8, torch.Generator().manual_seed(2))
     x = torch.randn(7, 3, generator=torch.Generator().manual_seed(3))
     adjacency = random_graph(7, 4).float()
     looped = adjacency + torch.eye(7)
     scale = looped.sum(1).rsqrt()
-    oracle = DenseGCNConv(3, 8)
+    oracle = geometric.DenseGCNConv(3, 8)
     oracle.load_state_dict({"bias": layer.bias.data, "lin.weight": layer.weight.data.T})
     expected = oracle(x, adjacency)[0]
     torch.testing.assert_close(layer(x, scale[:, None] * looped * scale), expected, atol=1e-5, rtol=1e-5)
@@ -49,12 +50,12 @@ def test_convolution_starts_uniform_within_one_over_root_fan_out():
         assert values.std().item() == pytest.approx(1 / math.sqrt(3 * 400), rel=0.1)
 
 
-def test_attention_equals_gatconv():
+def test_attention_equals_gatconv(geometric):
     layer = GraphAttention(7, 4, 16, torch.Generator().manual_seed(5))
     torch.nn.init.normal_(layer.bias, generator=torch.Generator().manual_seed(6))
     x = torch.randn(11, 7, generator=torch.Generator().manual_seed(7))
     adjacency = random_graph(11, 8)
-    oracle = GATConv(7, 16, heads=4)
+    oracle = geometric.GATConv(7, 16, heads=4)
     oracle.load_state_dict(
         {
             "lin.weight": layer.weight.data.T,

@@ -137,5 +137,6 @@ def test_a_micrometer_decides_who_is_coincident():
 
 def test_a_nanometer_decides_who_has_arrived():
     start = np.zeros((1, 2))
-    np.testing.assert_allclose(go(start, np.array([[0.0, 1.5e-9]]), PHYSICS), [[0.0, 1.5e-8]])
+    for way_m in (1e-9, 1.5e-9):
+        np.testing.assert_allclose(go(start, np.array([[0.0, way_m]]), PHYSICS), [[0.0, 10.0 * way_m]], rtol=1e-12)
     assert not go(start, np.array([[0.0, 0.9e-9]]), PHYSICS).any()

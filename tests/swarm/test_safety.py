@@ -3,7 +3,6 @@
 import itertools
 from dataclasses import replace
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -13,6 +12,7 @@ from phygail.config import CONTACT_M, CONTACT_TOLERANCE_M, Physics
 from phygail.swarm import safety
 from phygail.swarm.safety import IN_HAND, HalfPlanes, filter_velocities, kept_m, neighbor_radius_m, project_onto_cells
 
+pytestmark = pytest.mark.xdist_group("cones")  # cvxpy is imported once
 WORLD = Physics()
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -206,7 +206,7 @@ def test_projection_equals_brute_force_over_all_active_sets(seed):
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # it is asked for more digits than it promises
-def test_projection_equals_a_cone_solver_with_the_speed_disc():
+def test_projection_equals_a_cone_solver_with_the_speed_disc(cp):
     """The disc is stated to the solver and never changes the answer. An interior-point solver needs an interior."""
     rng = np.random.default_rng(5)
     planes, points = random_cells(rng, 12), disc(rng, 12, 10.0)

@@ -15,7 +15,7 @@ from phygail.web.golden import CASES, STRUCK, all_cases, fly_golden, load_golden
 HERE = Path(__file__).parent
 REMEDY = "after a change of a rule or its weights run python -m phygail.web.golden tests/web/golden.json"
 ENTRIES = load_golden(HERE / "golden.json")
-FLOWN_AGAIN = 60  # UAVs: larger cases are left to the one who regenerates
+FLOWN_AGAIN = 45  # UAVs: larger cases are left to the one who regenerates
 
 
 def test_the_golden_cases_are_those_of_the_seed():

@@ -79,8 +79,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     case = make_case(Grid((30,), (0.5,), 1, 3).scenario(0))
     rows = []
     for name in ("convex", "sidr"):
-        episode, pilot = fly_case(case.scenario, name, record=True)
-        rows.append(case_row(case, name, safety=False, policy=None) | episode_row(episode, pilot))
+        episode, method = fly_case(case.scenario, name, record=True)
+        rows.append(case_row(case, name, safety=False, policy=None) | episode_row(episode, method))
         save_trajectory(run.parent / f"flight.{name}.csv", episode)
     save_rows(run / "rows.csv", rows)
     save_scenarios(run.parent / "case.json", [case.scenario])

@@ -1,7 +1,6 @@
 """methods.convex.search: Clarabel called directly, against cvxpy and numbers worked by hand."""
 
 import clarabel
-import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -9,6 +8,7 @@ from phygail.methods.convex.search import contraction, least_motion, repair, sho
 from phygail.rng import generator
 from phygail.swarm.tree import spanning_tree
 
+pytestmark = pytest.mark.xdist_group("cones")  # cvxpy is imported once
 R = 120.0
 
 
@@ -24,15 +24,15 @@ def longest_edge(points: np.ndarray, edges: np.ndarray) -> float:
     return float(np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1).max())
 
 
-def constraints(q: cp.Variable, edges: np.ndarray) -> list:
+def constraints(cp, q, edges: np.ndarray) -> list:
     return [cp.norm(q[int(i)] - q[int(j)]) <= R for i, j in edges]
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_shortest_flight_equals_cvxpy(seed):
+def test_shortest_flight_equals_cvxpy(cp, seed):
     points, edges = random_case(seed)
     q, t = cp.Variable(points.shape), cp.Variable()
-    cp.Problem(cp.Minimize(t), [*constraints(q, edges), cp.norm(q - points, axis=1) <= t]).solve(solver=cp.CLARABEL)
+    cp.Problem(cp.Minimize(t), [*constraints(cp, q, edges), cp.norm(q - points, axis=1) <= t]).solve(solver=cp.CLARABEL)
     plan = shortest_flight(points, edges, R)
     assert plan.flight_m == pytest.approx(float(t.value), abs=1e-4)
     assert plan.flight_m == pytest.approx(np.linalg.norm(plan.targets - points, axis=1).max(), abs=1e-12)
@@ -40,13 +40,13 @@ def test_shortest_flight_equals_cvxpy(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_least_motion_equals_cvxpy(seed):
+def test_least_motion_equals_cvxpy(cp, seed):
     points, edges = random_case(seed)
     best = shortest_flight(points, edges, R)
     limit = best.flight_m + 5.0
     q = cp.Variable(points.shape)
     moves = cp.norm(q - points, axis=1)
-    problem = cp.Problem(cp.Minimize(cp.sum(moves)), [*constraints(q, edges), moves <= limit])
+    problem = cp.Problem(cp.Minimize(cp.sum(moves)), [*constraints(cp, q, edges), moves <= limit])
     problem.solve(solver=cp.CLARABEL)
     plan = least_motion(points, best, R, limit, slack_m=1e-4)
     moved = np.linalg.norm(plan.targets - points, axis=1)

@@ -18,6 +18,8 @@ from phygail.swarm.scenario import draw_scenario, make_scenario
 from phygail.swarm.simulator import initial_state
 from phygail.weights import bundled
 
+pytestmark = pytest.mark.xdist_group("export")  # torch loads its exporter for seconds: once
+
 
 def lively_actor(seed=0, spec=EncoderSpec()):  # noqa: B008 (frozen)
     """Fresh weights, but with gates and heads far from zero so that every part of the network shows in the output."""
@@ -34,7 +36,8 @@ def graph_of(scenario, spec=PAPER):
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory):
+def exported(tmp_path_factory, exported_once):
+    """The first of its shape: torch exports it."""
     actor, folder = lively_actor(), tmp_path_factory.mktemp("policy")
     save_weights(folder / "actor.safetensors", actor.state_dict(), actor_config(actor, PAPER, seed=7, note="test"))
     return actor, export_weights(folder / "actor.safetensors", folder / "actor.onnx")

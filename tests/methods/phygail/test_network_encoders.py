@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from torch_geometric.nn import GATConv, GCNConv, SAGEConv
 
 from phygail.config import InputError
 from phygail.learning.networks import parameter_count, seeded
@@ -12,6 +11,7 @@ from phygail.sensing.views import Observer, Scope
 from phygail.swarm.scenario import draw_scenario, make_scenario
 from phygail.swarm.simulator import initial_state
 
+pytestmark = pytest.mark.xdist_group("layers")  # torch_geometric is imported once
 WIDTH = 128
 KINDS = ("phygnn", "gcn", "gat", "sage")
 
@@ -34,17 +34,17 @@ def edge_index(graph):
     return torch.from_numpy(np.stack([graph.edges.sender, graph.edges.receiver]))
 
 
-def test_gcn_equals_torch_geometric(graph, states):
+def test_gcn_equals_torch_geometric(geometric, graph, states):
     with seeded(0):
-        ours, oracle = GCNLayer(WIDTH), GCNConv(WIDTH, WIDTH)
+        ours, oracle = GCNLayer(WIDTH), geometric.GCNConv(WIDTH, WIDTH)
     oracle.load_state_dict({"lin.weight": ours.linear.weight, "bias": ours.bias})
     expected = torch.relu(oracle(states, edge_index(graph)))
     torch.testing.assert_close(ours(states, to_tensors(graph)), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_gat_equals_torch_geometric(graph, states):
+def test_gat_equals_torch_geometric(geometric, graph, states):
     with seeded(0):
-        ours, oracle = GATLayer(WIDTH), GATConv(WIDTH, 32, heads=4)
+        ours, oracle = GATLayer(WIDTH), geometric.GATConv(WIDTH, 32, heads=4)
     oracle.load_state_dict(
         {
             "lin.weight": ours.linear.weight,
@@ -57,9 +57,9 @@ def test_gat_equals_torch_geometric(graph, states):
     torch.testing.assert_close(ours(states, to_tensors(graph)), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_sage_equals_torch_geometric(graph, states):
+def test_sage_equals_torch_geometric(geometric, graph, states):
     with seeded(0):
-        ours, oracle = SAGELayer(WIDTH), SAGEConv(WIDTH, WIDTH)
+        ours, oracle = SAGELayer(WIDTH), geometric.SAGEConv(WIDTH, WIDTH)
     oracle.load_state_dict(
         {"lin_l.weight": ours.neighbors.weight, "lin_l.bias": ours.neighbors.bias, "lin_r.weight": ours.own.weight}
     )

@@ -19,20 +19,22 @@ from phygail.sensing.views import Observer, Scope
 from phygail.swarm.scenario import draw_scenario, make_scenario
 from phygail.swarm.simulator import SwarmState, initial_state, step
 
+pytestmark = pytest.mark.xdist_group("export")  # torch loads its exporter for seconds: once
 
-class Pilot(PolicyMethod):
-    name, summary = "pilot", "for tests"
+
+class FlownPolicy(PolicyMethod):
+    name, summary = "flown", "for tests"
 
 
 @pytest.fixture(scope="module")
-def policy(tmp_path_factory):
+def policy(tmp_path_factory, exported_once):
     """Untrained, but with strong gates and heads, so that every input shows in the command."""
     with seeded(0):
         actor = Actor()
         torch.nn.init.orthogonal_(actor.mean[-1].weight, 3.0)
         for layer in actor.encoder.layers:
             torch.nn.init.normal_(layer.gate_out.weight, std=3.0)
-    return export_actor(actor, PAPER, tmp_path_factory.mktemp("policy") / "pilot.onnx")
+    return export_actor(actor, PAPER, tmp_path_factory.mktemp("policy") / "policy.onnx")
 
 
 def in_flight(scenario, seed=0):
@@ -43,15 +45,15 @@ def in_flight(scenario, seed=0):
 
 
 def command(policy, scenario, state):
-    return controller(Pilot(policy=policy), scenario)(state)
+    return controller(FlownPolicy(policy=policy), scenario)(state)
 
 
 def test_all_subnets_at_once_are_decided_as_each_alone(policy):
     scenario = draw_scenario(200, 0.6, np.random.default_rng(0))
     views = Observer(scenario).observe(in_flight(scenario), Scope.SUBNET)
-    pilot = Pilot(policy=policy)
+    method = FlownPolicy(policy=policy)
     for rows, view in zip(views.rows, views, strict=True):
-        np.testing.assert_allclose(pilot.act(view), pilot.act_all(views)[rows], atol=1e-4)
+        np.testing.assert_allclose(method.act(view), method.act_all(views)[rows], atol=1e-4)
 
 
 def test_commands_stay_on_the_speed_disc_and_the_inputs_matter(policy):
@@ -96,16 +98,16 @@ def test_nothing_beyond_three_hops_changes_a_command(policy):
 
 def test_an_episode_flies_and_repeats_itself(policy):
     scenario = draw_scenario(20, 0.5, np.random.default_rng(5))
-    episodes = [run_episode(scenario, Pilot(policy=policy), record=True) for _ in range(2)]
+    episodes = [run_episode(scenario, FlownPolicy(policy=policy), record=True) for _ in range(2)]
     assert episodes[0].steps == episodes[1].steps
     assert np.array_equal(episodes[0].states[-1].positions, episodes[1].states[-1].positions)
 
 
 def test_a_method_without_a_policy_says_so(tmp_path):
     with pytest.raises(InputError, match="no policy to fly"):
-        Pilot()
+        FlownPolicy()
     with pytest.raises(InputError, match=r"cannot read the policy .*missing\.onnx"):
-        Pilot(policy=tmp_path / "missing.onnx")
+        FlownPolicy(policy=tmp_path / "missing.onnx")
 
 
 def test_methods_do_not_import_torch():
@@ -125,7 +127,7 @@ def flown(method, scenario, sensing, steps=4, seed=0):
 
 def test_perfect_sensing_flies_as_without_it(policy):
     scenario = draw_scenario(50, 0.5, np.random.default_rng(6))
-    for method in (Pilot(policy=policy), Sidr()):
+    for method in (FlownPolicy(policy=policy), Sidr()):
         state, fly = initial_state(scenario), controller(method, scenario)
         for _ in range(4):
             state = step(state, fly(state))
@@ -135,7 +137,7 @@ def test_perfect_sensing_flies_as_without_it(policy):
 def test_noise_and_delay_change_the_flight_but_not_the_world(policy):
     scenario = draw_scenario(50, 0.5, np.random.default_rng(7))
     for sensing in (Sensing(sigma_m=5.0), Sensing(delay_steps=2), Sensing(5.0, 2)):
-        for make in (lambda: Pilot(policy=policy), Sidr):
+        for make in (lambda: FlownPolicy(policy=policy), Sidr):
             once, again = (flown(make(), scenario, sensing) for _ in range(2))
             assert np.array_equal(once, again)
             assert not np.array_equal(once, flown(make(), scenario, Sensing()))
@@ -146,7 +148,7 @@ def test_twins_with_nothing_to_be_late_about_decide_as_without_delay(policy):
     """A hovering swarm looks the same now and three steps ago."""
     scenario = draw_scenario(50, 0.5, np.random.default_rng(8))
     hover = np.zeros_like(scenario.spots)
-    late = sensed_controller(Pilot(policy=policy), scenario, Sensing(delay_steps=3), np.random.default_rng(0))
+    late = sensed_controller(FlownPolicy(policy=policy), scenario, Sensing(delay_steps=3), np.random.default_rng(0))
     state = initial_state(scenario)
     for _ in range(4):
         velocity, state = late(state), step(state, hover)

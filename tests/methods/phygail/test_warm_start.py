@@ -18,7 +18,7 @@ from phygail.swarm.simulator import project_speed
 
 TINY = override(
     PROFILES.get("smoke"),
-    ["worlds=2", "horizon=24", "width=16", "layers=1", "teach_rounds=10", "clone_rate=0.01", "clone_graphs=8"],
+    ["worlds=2", "horizon=24", "width=16", "layers=1", "teach_rounds=5", "clone_rate=0.01", "clone_graphs=8"],
 )
 
 
@@ -50,7 +50,7 @@ def test_teaching_lowers_the_error_and_equal_seeds_teach_alike(experts):
     first, again = make_learner(TINY), make_learner(TINY)
     with one_thread():
         errors, repeated = list(teach(first, experts, TINY)), list(teach(again, experts, TINY))
-    assert len(errors) == 10
+    assert len(errors) == 5
     assert min(errors[-3:]) < errors[0]
     assert repeated == errors
     fresh = make_learner(TINY)

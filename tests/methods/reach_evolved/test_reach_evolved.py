@@ -97,17 +97,17 @@ def test_no_subnet_splits_before_the_late_phase(policy, uavs, ratio):
 
 def test_who_needs_the_late_phase_is_flagged_and_arrives(lazy):
     scenario = make_scenario("late", [[0.0, 0.0], [300.0, 0.0]], width_m=300.0, budget_steps=400)
-    pilot = ReachEvolved(policy=lazy)
-    episode = run_episode(scenario, pilot)
+    method = ReachEvolved(policy=lazy)
+    episode = run_episode(scenario, method)
     assert episode.terminated
-    assert pilot.flag == AGGREGATED
+    assert method.flag == AGGREGATED
     assert episode.steps > 0.55 * 300
 
 
 def test_who_does_not_need_it_is_not_flagged(blind):
-    pilot = ReachEvolved(policy=blind)
-    assert run_episode(make_scenario("soon", [[0.0, 0.0], [130.0, 0.0]], width_m=300.0), pilot).terminated
-    assert pilot.flag == ""
+    method = ReachEvolved(policy=blind)
+    assert run_episode(make_scenario("soon", [[0.0, 0.0], [130.0, 0.0]], width_m=300.0), method).terminated
+    assert method.flag == ""
 
 
 def test_nobody_exceeds_the_speed_limit_and_the_same_flight_repeats(policy):
