@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 from pathlib import Path
 
@@ -10,11 +11,13 @@ import pytest
 
 from phygail.methods import METHODS
 from phygail.web.build import page_methods
-from phygail.web.golden import CASES, STRUCK, all_cases, fly_golden, load_golden, scenario_of
 
 HERE = Path(__file__).parent
-REMEDY = "after a change of a rule or its weights run python -m phygail.web.golden tests/web/golden.json"
-ENTRIES = load_golden(HERE / "golden.json")
+TOOL = runpy.run_path(str(HERE / "golden.py"))
+CASES, STRUCK = TOOL["CASES"], TOOL["STRUCK"]
+all_cases, fly_golden, scenario_of = TOOL["all_cases"], TOOL["fly_golden"], TOOL["scenario_of"]
+REMEDY = "after a change of a rule or its weights run python tests/web/golden.py tests/web/golden.json"
+ENTRIES = TOOL["load_golden"](HERE / "golden.json")
 FLOWN_AGAIN = 45  # UAVs: larger cases are left to the one who regenerates
 
 

@@ -12,7 +12,7 @@ The paper, section by section, with the equations (docs/equations.md) that each 
     IV-E, IV-F and the appendices                        experiments/propositions.py, 40-49
     beyond the paper: `phygail-plus` (METHODS 8.8)       plus.py; plus_batch.py for many worlds
 
-Numbers of a run: config.py. Not the paper's: warm_start.py. What flies is here, made by export.py.
+Numbers of a run: config.py. Not the paper's: the warm start in train.py. What flies is here, made by export.py.
 
 A policy that comes with the package becomes a method in a few lines:
 

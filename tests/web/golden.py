@@ -1,6 +1,6 @@
 """The golden cases of the page: drawn by one seed, flown in Python, held against JavaScript.
 
-    python -m phygail.web.golden tests/web/golden.json
+    python tests/web/golden.py tests/web/golden.json
 
 flies them again; names after the file fly those methods only and keep what is written about the others. Do it when a
 rule or its weights have changed on purpose, and build the page (`python -m phygail.web.build`) before.

@@ -5,7 +5,7 @@ import pytest
 
 from phygail.experiments.catalog import EXPERIMENTS
 from phygail.experiments.experiment import FULL_SIZE, WORLD_EXPERIMENTS, Experiment, Scale
-from phygail.experiments.resilience import (
+from phygail.experiments.reproduce import (
     CURVES,
     Curve,
     bands,
@@ -53,7 +53,7 @@ def test_only_missing_flights_are_flown(tmp_path, monkeypatch):
         flown.append((world, method, scenario.id))
         return Curve(world, method, scenario.id, 0.1, (), (0.5, 1.0))
 
-    monkeypatch.setattr("phygail.experiments.resilience._flown", fly)
+    monkeypatch.setattr("phygail.experiments.reproduce._flown", fly)
     experiment = Experiment("x", "x", "x", curves=("", "hold=2"), curve_cases=3)
     scale = Scale(methods=("sidr",), cases=1)
     fly_curves(experiment, tmp_path, Scale(uavs=(200,)), print)

@@ -10,7 +10,7 @@ from phygail.learning.run import override
 from phygail.methods.phygail.config import PROFILES
 from phygail.methods.phygail.experts.dataset import ExpertSet
 from phygail.methods.phygail.learner import make_learner
-from phygail.methods.phygail.warm_start import fly_and_ask, teach, teachers_actions
+from phygail.methods.phygail.train import fly_and_ask, teach, teachers_actions
 from phygail.rng import generator
 from phygail.swarm.batch import initial_batch
 from phygail.swarm.scenario import draw_scenario
