@@ -20,7 +20,7 @@ from phygail.swarm.scenario import Scenario, load_scenarios, make_scenario
 from phygail.swarm.simulator import SwarmState, initial_state
 
 FAILURES = sorted((Path(__file__).parents[1] / "data" / "failures").glob("*.json"))
-METHODS = ("sidr", "reach", "reach-evolved")  # they carry the proof
+METHODS = ("sidr", "reach", "reach-evolved", "phygail-plus")  # they carry the proof
 OTHERS = ("reach-cloned", "center-fly", "bridge", "phygail", "phygail-taught", "convex", "cr-mgc", "demd", "gdr-ts")
 # Failed spots are filled as far as their papers fill them, and a learned one has no such phase: no network is promised.
 UNPROMISED = ("hero", "dcrmf", "ledir", "cist", "hpc-cr", "rnfr", "vcr", "cr-ma")
