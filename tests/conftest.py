@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import gc
 import importlib
 import os
 import re
@@ -15,10 +16,19 @@ from hypothesis import HealthCheck, settings
 # What properties draw is the same every time, so that a change fails for what it changed; make test-slow draws anew.
 # Slow examples are no failure: the machine may be busy.
 settings.register_profile("drawn", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("fixed", parent=settings.get_profile("drawn"), derandomize=True)
+settings.register_profile("fixed", parent=settings.get_profile("drawn"), derandomize=True, max_examples=40)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 ROOT = Path(__file__).parent.parent
+os.environ.setdefault("POLARS_MAX_THREADS", "1")  # two processes share two cores
+gc.disable()  # while modules are imported, of which nothing becomes garbage
+
+
+def pytest_collection_finish(session):
+    """Nobody looks for garbage among modules and tests, and not after every few hundred objects."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 @functools.cache

@@ -68,7 +68,7 @@ def test_all_subnets_at_once_fly_as_one_by_one_however_differently_they_read_the
 @pytest.mark.parametrize("name", [name for name in OWN_FORM if name not in BY_COPIES + BY_TWINS])
 @pytest.mark.parametrize(("uavs", "damage", "sensing"), [
     (40, 0.6, Sensing(delay_steps=3)), (40, 0.6, Sensing(5.0, 2)), (40, 0.6, Sensing(0.0, 1, 20.0)),
-    (60, 0.7, Sensing(delay_steps=1)),
+    (40, 0.7, Sensing(delay_steps=1)),
 ])  # fmt: skip
 def test_all_estimates_at_once_fly_as_a_copy_of_the_rule_for_every_uav(name, uavs, damage, sensing):
     """Beliefs, delayed news and links included; subnets meet on the way."""
