@@ -32,7 +32,7 @@ PATCH_ROSTER = (24, 80)  # UAVs of a patch before the damage
 
 PACE = 1.8  # T_E over the lower bound: about what `reach` needs at N = 100 and damage .45 to .95
 HEAD_START = 8  # steps added: a world one step from whole is not lost by the second
-PATIENCE = (3, 60)  # the budget of a world is at most so many T_E and steps: who has lost its way begins anew
+PATIENCE = (3, 60)  # most T_E and steps of a world's budget: a swarm that has lost its way begins anew
 VALIDATION_SEED = 870_000
 VALIDATION = ((100, 4), (200, 2))  # (UAVs, cases per damage ratio)
 DAMAGE = (0.45, 0.65, 0.75, 0.85, 0.95)
