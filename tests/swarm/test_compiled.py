@@ -95,7 +95,7 @@ def globals_read(function):
 
 @pytest.mark.parametrize("module", [world, rule], ids=["world", "rule"])
 def test_a_kernel_knows_no_constant_of_another_file(module):
-    """HOUSE F11: an edited constant of config, beliefs or steering cannot meet a kernel compiled with the old one."""
+    """An edited constant of config, beliefs or steering cannot meet a kernel compiled with the old one."""
     text = Path(module.__file__).read_text(encoding="utf-8")
     kernels = [value for value in vars(module).values() if isinstance(value, Dispatcher)]
     own = [each for each in kernels if each.py_func.__module__ == module.__name__]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from phygail.swarm.scenario import Scenario
     from phygail.swarm.soak import Limits
 
-EXPECTED = 20  # failures that are saved as files where a condition of the argument is not met; others always are
+EXPECTED = 20  # most failures saved as files where a condition of the argument is not met; all others are saved
 BATCH = 100  # episodes between two lines of the record
 TWIN = "reach-evolved"  # the method that has a compiled twin
 ODD = ("redundant", "level", "wind", "detect-miss", "detect-false")  # what the twin does not know
@@ -44,7 +44,7 @@ class Soak:
     episodes: Count = 1000
     """How many, those of earlier runs included."""
     method: Annotated[str, tyro.conf.arg(metavar="NAME")] = TWIN
-    """Who flies."""
+    """Method that flies."""
     safety: Safety = "off"
     """Filter every command; the checker then looks for contacts in continuous time."""
     seed: Count = 0
@@ -117,7 +117,7 @@ class Record:
         write_text(self._path, json.dumps(content, indent=1) + "\n")
 
     def line(self) -> str:
-        """What was found, in one line."""
+        """Counts and failures in one line."""
         failed = f"{len(self.failures)} failures" + (f", saved in {self.folder}" if self.failures else "")
         where = sum(failure.get("condition") == "all hold" for failure in self.failures)
         argued = f"; {where} in the {self.argued:,} where the conditions of the argument hold"
@@ -165,7 +165,7 @@ def fly_batch(first: int, count: int, seed: int, method: str, spec: str, safety:
     from phygail.swarm.soak import is_split, soak_case
 
     options = parse_world(spec)
-    fly = _pilot(method, safety=safety)
+    fly = _method_itself(method, safety=safety)
     if flown_by(method, spec, safety=safety).startswith("the compiled twin"):
         fly = _twin_in_world(safety=safety) if options or safety else _twin()
     failures, steps, split, argued = [], 0, 0, 0
@@ -217,7 +217,7 @@ def _twin_in_world(*, safety: bool) -> Callable[[Scenario], tuple[int, list[str]
     from phygail.weights import bundled
 
     vector, shape, belief, _ = load_gate_weights(bundled(TWIN).with_suffix(".safetensors"))
-    itself = _pilot(TWIN, safety=safety)
+    itself = _method_itself(TWIN, safety=safety)
 
     def fly(scenario: Scenario) -> tuple[int, list[str]]:
         if not knows(scenario, safety=safety):
@@ -229,7 +229,7 @@ def _twin_in_world(*, safety: bool) -> Callable[[Scenario], tuple[int, list[str]
     return fly
 
 
-def _pilot(method: str, *, safety: bool) -> Callable[[Scenario], tuple[int, list[str]]]:
+def _method_itself(method: str, *, safety: bool) -> Callable[[Scenario], tuple[int, list[str]]]:
     """The method itself, in any world."""
     from phygail.methods.controller import fly_case
     from phygail.swarm.soak import world_faults
@@ -247,7 +247,7 @@ def _pilot(method: str, *, safety: bool) -> Callable[[Scenario], tuple[int, list
 
 
 def _with_end(found: list[str], steps: int, *, success: bool) -> list[str]:
-    """The faults of a flight, with one for a network that is not one unless the checker says so already."""
+    """The faults of a flight; a split network at the end is added unless the checker has reported it."""
     if success or any(reason.startswith("still") for reason in found):
         return found
     return [*found, f"not reconnected after {steps} steps"]

@@ -289,7 +289,7 @@ def read_curves(path: Path) -> list[Curve]:
     """The curves of a file; none if there is no file."""
     if not path.exists():
         return []
-    before = csv.field_size_limit(1 << 24)  # of the whole process: put back for readers of rows, who rely on it
+    before = csv.field_size_limit(1 << 24)  # of the whole process; readers of rows rely on the old limit
     try:
         with path.open(encoding="utf-8", newline="") as file:
             return [

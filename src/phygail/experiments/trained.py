@@ -108,7 +108,7 @@ def run_trained(experiment: Experiment, out: Path, scale: Scale, budget: Budget,
             fly_checkpoints(experiment, run, out, how, scale.seed)
             continue
         for leg in legs:
-            _check_pilots(leg.methods, run.folder)
+            _check_methods(leg.methods, run.folder)
             fly_leg(leg, folder, how, run.export(run.folder / LATEST, run.name))
 
 
@@ -246,7 +246,7 @@ def fly_checkpoints(experiment: Experiment, run: Trained, out: Path, how: Flying
     from phygail.render.scene import draw_recovery
 
     (leg,) = experiment.legs
-    _check_pilots(leg.methods, run.folder)
+    _check_methods(leg.methods, run.folder)
     scenario, flights = draw_case(seed), {}
     for weights in choose_checkpoints(run.folder, experiment.checkpoints):
         policy = run.export(weights, weights.stem)
@@ -256,7 +256,7 @@ def fly_checkpoints(experiment: Experiment, run: Trained, out: Path, how: Flying
     draw_recovery(flights, out / "trajectories.png")
 
 
-def _check_pilots(methods: tuple[str, ...], folder: Path) -> None:
+def _check_methods(methods: tuple[str, ...], folder: Path) -> None:
     for name in methods:
         if name not in METHODS:
             raise InputError(

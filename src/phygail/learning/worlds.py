@@ -31,7 +31,7 @@ PATCH_ROSTER = (24, 80)  # UAVs of a patch before the damage
 
 PACE = 1.8  # T_E over the lower bound: about what `reach` needs at N = 100 and damage .45 to .95
 HEAD_START = 8  # steps added: a world one step from whole is not lost by the second
-PATIENCE = 60  # the budget of a world is at most some T_E and so many steps: who has lost its way begins anew
+PATIENCE = 60  # the budget of a world is at most some T_E and so many steps: a swarm that has lost its way begins anew
 
 
 @dataclass(frozen=True)

@@ -220,7 +220,7 @@ class Panel:
 
 
 class Clock:
-    """What was lost and the time, above; a time line with the bound, below."""
+    """The losses and the time as text; below them a time line with the bound."""
 
     def __init__(self, axes: Axes, scene: Scene, last: int) -> None:
         self._axes, self._last, self._step_s = axes, max(1, last), scene.scenario.physics.step_s

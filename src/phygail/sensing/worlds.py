@@ -111,7 +111,7 @@ class WorldObserver(Observer):
         return self.mission.center + known.center_error_m * np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
     def _detected(self, state: SwarmState, rows: np.ndarray) -> np.ndarray:
-        """(k, 2) int (place in `rows`, roster index) of those within range that count as damaged."""
+        """(k, 2) int (place in `rows`, roster index) of the UAVs within range that count as damaged."""
         world, range_m = self._scenario.world, self._scenario.physics.range_m
         near = self._damaged_near(state.positions[rows])
         near = near[draw(world.seed, "miss", 0, near[:, 1]) >= world.knowledge.detect_miss]
@@ -165,7 +165,7 @@ class Copies:
 
     @cached_property
     def _hops(self) -> np.ndarray:
-        """(N, N) hops between everybody before the damage."""
+        """(N, N) hops between every two UAVs before the damage; inf where no path joins them."""
         uavs = self._scenario.uavs
         pairs = find_links(self._scenario.layout, self._scenario.physics.range_m).pairs
         graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(uavs, uavs)).tocsr()

@@ -96,18 +96,14 @@ def label_subnets(x, longest_m, parent, label):
     n = len(x)
     for i in range(n):
         parent[i] = i
-    count = n
-    limit = longest_m**2
+    count, limit = n, longest_m**2
     for i in range(n):
         for j in range(i + 1, n):
             if (x[i, 0] - x[j, 0]) ** 2 + (x[i, 1] - x[j, 1]) ** 2 <= limit:
                 a, b = _root(parent, i), _root(parent, j)
                 if a != b:
                     count -= 1
-                    if a < b:
-                        parent[b] = a
-                    else:
-                        parent[a] = b
+                    parent[max(a, b)] = min(a, b)
     for i in range(n):
         label[i] = _root(parent, i)
     return count
@@ -125,27 +121,34 @@ def toward(x, y, cx, cy, stride):
 
 
 @numba.njit(cache=True, fastmath=False)
-def spanning_tree(x, members):
-    """(left, right, length) of the edges of the minimum spanning tree (Prim) of the rows `members` of x ((n, 2) m)."""
+def spanning_tree(x, members, linked=None, weight=None):
+    """(left, right, length) of the edges of the minimum spanning tree (Prim) of the rows `members` of x ((n, 2) m).
+
+    With linked ((N, N) bool) and weight ((N, N) m): the lightest tree of links alone. Lengths (m) are those of x.
+    """
     m = len(members)
     near, via = np.full(m, FAR_M2), np.zeros(m, dtype=np.int64)
     done = np.zeros(m, dtype=np.bool_)
     left, right, length = np.empty(m - 1, dtype=np.int64), np.empty(m - 1, dtype=np.int64), np.empty(m - 1)
-    current = 0
-    done[0] = True
+    done[0], current = True, 0
     for e in range(m - 1):
         pick = -1
         for a in range(m):
             if done[a]:
                 continue
             i, j = members[a], members[current]
-            d2 = (x[i, 0] - x[j, 0]) ** 2 + (x[i, 1] - x[j, 1]) ** 2
-            if d2 < near[a]:
-                near[a], via[a] = d2, current
+            if weight is None:  # Numba compiles one of the two branches
+                cost = (x[i, 0] - x[j, 0]) ** 2 + (x[i, 1] - x[j, 1]) ** 2
+            else:
+                cost = weight[i, j] if linked[i, j] else FAR_M2
+            if cost < near[a]:
+                near[a], via[a] = cost, current
             if pick < 0 or near[a] < near[pick]:
                 pick = a
         done[pick] = True
-        left[e], right[e], length[e] = members[pick], members[via[pick]], math.sqrt(near[pick])
+        i, j = members[pick], members[via[pick]]
+        left[e], right[e] = i, j
+        length[e] = math.sqrt(near[pick]) if weight is None else math.hypot(x[i, 0] - x[j, 0], x[i, 1] - x[j, 1])
         current = pick
     return left, right, length
 
@@ -183,32 +186,6 @@ def label_links(linked, flying, label):
                     label[j], edge[size] = first, j
                     size += 1
     return count
-
-
-@numba.njit(cache=True, fastmath=False)
-def link_tree(x, members, linked, weight):
-    """`spanning_tree` of the links between `members` only, shortest by `weight` ((N, N) m); lengths are those of x."""
-    m = len(members)
-    near, via = np.full(m, FAR_M2), np.zeros(m, dtype=np.int64)
-    done = np.zeros(m, dtype=np.bool_)
-    left, right, length = np.empty(m - 1, dtype=np.int64), np.empty(m - 1, dtype=np.int64), np.empty(m - 1)
-    current = 0
-    done[0] = True
-    for e in range(m - 1):
-        pick = -1
-        for a in range(m):
-            if done[a]:
-                continue
-            i, j = members[a], members[current]
-            if linked[i, j] and weight[i, j] < near[a]:
-                near[a], via[a] = weight[i, j], current
-            if pick < 0 or near[a] < near[pick]:
-                pick = a
-        done[pick] = True
-        i, j = members[pick], members[via[pick]]
-        left[e], right[e], length[e] = i, j, math.hypot(x[i, 0] - x[j, 0], x[i, 1] - x[j, 1])
-        current = pick
-    return left, right, length
 
 
 @numba.njit(cache=True, fastmath=False)
@@ -254,55 +231,40 @@ def keep_tree(x, members, left, right, length, move, pull_weight, limit, stride,
         _project(x, nodes[:count], parent[:count], most[:count], move, pull_weight, stride, rules)
 
 
-@numba.njit(cache=True, fastmath=False)
+# Numba writes a stage of `_project` into it: with calls a flight took 5 % more time. Stages divide by weights, limits
+# and slacks, which are positive; the error model "numpy" leaves out the checks for zero.
+_stage = numba.njit(cache=True, fastmath=False, error_model="numpy", inline="always")
+
+
+@_stage
 def _slack(vx, vy, limit, least):
     """(limit^2 - |v|^2) / (2 limit), positive also where rounding says otherwise."""
     return max((limit * limit - vx * vx - vy * vy) / (2.0 * limit), least)
 
 
-@numba.njit(cache=True, fastmath=False)
+@_stage
 def _way(slack, slope, curve, least):
     """The a > 0 at which slope a + curve a^2 / 2 has used up the slack."""
     return 2.0 * slack / max(slope + math.sqrt(slope * slope + 2.0 * curve * slack), least)
 
 
-@numba.njit(cache=True, fastmath=False)
+@numba.njit(cache=True, fastmath=False, error_model="numpy")
 def _project(x, nodes, parent, limit, move, pull_weight, stride, rules):
     """`methods.steering.project_moves` for one tree: node a > 0 hangs on parent[a] < a by an edge of limit[a].
 
-    The same iterations; only Newton's system is solved from the leaves to the root and back.
+    The same iterations; only Newton's system is solved from the leaves to the root and back. Lengths are in strides.
     """
-    lightest, end_gap, first_gap, to_the_wall = rules[1], rules[2], rules[3], rules[4]
+    end_gap, first_gap, to_the_wall, least_slack, smallest = rules[2], rules[3], rules[4], rules[9], rules[10]
     usual, fast, careful, most_iterations = rules[5], rules[6], rules[7], int(rules[8])
-    least_slack, smallest = rules[9], rules[10]
     k = len(nodes)
-    p, w, u, h = np.empty((k, 2)), np.empty((k, 2)), np.empty((k, 2)), np.empty(k)
-    heaviest = 0.0
-    for a in range(k):
-        heaviest = max(heaviest, pull_weight[nodes[a]])
-    mx, my = 0.0, 0.0
-    for a in range(k):
-        i = nodes[a]
-        h[a] = max(pull_weight[i] / heaviest, lightest)
-        for axis in range(2):
-            p[a, axis], w[a, axis] = x[i, axis] / stride, move[i, axis]
-        mx, my = mx + p[a, 0] / k, my + p[a, 1] / k
-    far = 0.0
-    for a in range(k):
-        far = max(far, math.hypot(p[a, 0] - mx, p[a, 1] - my))
+    p, w, u, h = _contracted(x, nodes, move, pull_weight, stride, rules[1])
     v, slack, room, y, z = np.zeros((k, 2)), np.ones(k), np.ones(k), np.zeros(k), np.empty(k)
+    _measure(p, u, parent, limit, least_slack, v, room, slack)
     for a in range(k):
-        u[a, 0], u[a, 1] = -0.5 * (p[a, 0] - mx) / far, -0.5 * (p[a, 1] - my) / far
-        room[a] = _slack(u[a, 0], u[a, 1], 1.0, least_slack)
         z[a] = first_gap / room[a]
-    for a in range(1, k):
-        b = parent[a]
-        for axis in range(2):
-            v[a, axis] = p[a, axis] - p[b, axis] + u[a, axis] - u[b, axis]
-        slack[a] = _slack(v[a, 0], v[a, 1], limit[a], least_slack)
-        y[a] = first_gap / slack[a]
+        y[a] = first_gap / slack[a] if a else 0.0
     d, r, dx = np.empty((k, 3)), np.empty((k, 2)), np.empty((k, 2))
-    c, dy, dz, out = np.empty((k, 3)), np.zeros(k), np.empty(k), np.zeros(k)
+    c, dy, dz = np.empty((k, 3)), np.zeros(k), np.empty(k)
     centering = usual
     for _ in range(most_iterations):
         gap = 0.0
@@ -312,67 +274,113 @@ def _project(x, nodes, parent, limit, move, pull_weight, stride, rules):
         if gap <= end_gap:
             break
         tau = centering * gap
-        for a in range(k):
-            tight, press = z[a] / room[a], tau / room[a]
-            d[a, 0], d[a, 1] = h[a] + z[a] + tight * u[a, 0] ** 2, tight * u[a, 0] * u[a, 1]
-            d[a, 2] = h[a] + z[a] + tight * u[a, 1] ** 2
-            for axis in range(2):
-                r[a, axis] = h[a] * (w[a, axis] - u[a, axis]) - press * u[a, axis]
-        for a in range(1, k):
-            b, gx, gy = parent[a], v[a, 0] / limit[a], v[a, 1] / limit[a]
-            stiff, bend, pull = y[a] / slack[a], y[a] / limit[a], tau / slack[a]
-            c[a, 0], c[a, 1], c[a, 2] = bend + stiff * gx * gx, stiff * gx * gy, bend + stiff * gy * gy
-            for part in range(3):
-                d[a, part] += c[a, part]
-                d[b, part] += c[a, part]
-            r[a, 0], r[a, 1] = r[a, 0] - pull * gx, r[a, 1] - pull * gy
-            r[b, 0], r[b, 1] = r[b, 0] + pull * gx, r[b, 1] + pull * gy
-        for a in range(k - 1, 0, -1):  # leaves first
-            b = parent[a]
-            det = d[a, 0] * d[a, 2] - d[a, 1] ** 2
-            i00, i01, i11 = d[a, 2] / det, -d[a, 1] / det, d[a, 0] / det
-            e00, e01 = c[a, 0] * i00 + c[a, 1] * i01, c[a, 0] * i01 + c[a, 1] * i11
-            e10, e11 = c[a, 1] * i00 + c[a, 2] * i01, c[a, 1] * i01 + c[a, 2] * i11
-            d[b, 0] -= e00 * c[a, 0] + e01 * c[a, 1]
-            d[b, 1] -= e00 * c[a, 1] + e01 * c[a, 2]
-            d[b, 2] -= e10 * c[a, 1] + e11 * c[a, 2]
-            r[b, 0] += e00 * r[a, 0] + e01 * r[a, 1]
-            r[b, 1] += e10 * r[a, 0] + e11 * r[a, 1]
-        for a in range(k):  # the root first
-            if a:
-                b = parent[a]
-                r[a, 0] += c[a, 0] * dx[b, 0] + c[a, 1] * dx[b, 1]
-                r[a, 1] += c[a, 1] * dx[b, 0] + c[a, 2] * dx[b, 1]
-            det = d[a, 0] * d[a, 2] - d[a, 1] ** 2
-            dx[a, 0] = (d[a, 2] * r[a, 0] - d[a, 1] * r[a, 1]) / det
-            dx[a, 1] = (d[a, 0] * r[a, 1] - d[a, 1] * r[a, 0]) / det
-        most = 1e300
-        for a in range(k):
-            across = u[a, 0] * dx[a, 0] + u[a, 1] * dx[a, 1]
-            dz[a] = tau / room[a] - z[a] + z[a] / room[a] * across
-            far = _way(room[a], across, dx[a, 0] ** 2 + dx[a, 1] ** 2, smallest)
-            most = min(most, far, z[a] / max(-dz[a], smallest))
-            if a:
-                b = parent[a]
-                gx, gy = dx[a, 0] - dx[b, 0], dx[a, 1] - dx[b, 1]
-                out[a] = (v[a, 0] * gx + v[a, 1] * gy) / limit[a]
-                dy[a] = tau / slack[a] - y[a] + y[a] / slack[a] * out[a]
-                far = _way(slack[a], out[a], (gx * gx + gy * gy) / limit[a], smallest)
-                most = min(most, far, y[a] / max(-dy[a], smallest))
+        _assemble(h, w, u, v, parent, limit, room, slack, y, z, tau, d, c, r)
+        _solve(parent, d, c, r, dx)
+        most = _directions(u, v, dx, parent, limit, room, slack, y, z, tau, smallest, dy, dz)
         step = min(1.0, to_the_wall * most)
         for a in range(k):
             for axis in range(2):
                 u[a, axis] += step * dx[a, axis]
             z[a] += step * dz[a]
             y[a] += step * dy[a]
-            room[a] = _slack(u[a, 0], u[a, 1], 1.0, least_slack)
-        for a in range(1, k):
-            for axis in range(2):
-                v[a, axis] = p[a, axis] - p[parent[a], axis] + u[a, axis] - u[parent[a], axis]
-            slack[a] = _slack(v[a, 0], v[a, 1], limit[a], least_slack)
+        _measure(p, u, parent, limit, least_slack, v, room, slack)
         centering = fast if step > 0.9 else (usual if step > 0.5 else careful)
     for a in range(k):
         move[nodes[a], 0], move[nodes[a], 1] = u[a, 0], u[a, 1]
+
+
+@_stage
+def _contracted(x, nodes, move, pull_weight, stride, lightest):
+    """Places and wanted moves ((k, 2) each), moves inside all limits ((k, 2), toward the middle), weights ((k,))."""
+    k = len(nodes)
+    p, w, u, h = np.empty((k, 2)), np.empty((k, 2)), np.empty((k, 2)), np.empty(k)
+    heaviest, mx, my, far = 0.0, 0.0, 0.0, 0.0
+    for a in range(k):
+        heaviest = max(heaviest, pull_weight[nodes[a]])
+    for a in range(k):
+        i = nodes[a]
+        h[a] = max(pull_weight[i] / heaviest, lightest)
+        for axis in range(2):
+            p[a, axis], w[a, axis] = x[i, axis] / stride, move[i, axis]
+        mx, my = mx + p[a, 0] / k, my + p[a, 1] / k
+    for a in range(k):
+        far = max(far, math.hypot(p[a, 0] - mx, p[a, 1] - my))
+    for a in range(k):
+        u[a, 0], u[a, 1] = -0.5 * (p[a, 0] - mx) / far, -0.5 * (p[a, 1] - my) / far
+    return p, w, u, h
+
+
+@_stage
+def _measure(p, u, parent, limit, least, v, room, slack):
+    """What moves u leave: `room` of every node below full speed, `slack` of every edge, which then is v ((k, 2))."""
+    for a in range(len(u)):
+        room[a] = _slack(u[a, 0], u[a, 1], 1.0, least)
+    for a in range(1, len(u)):
+        for axis in range(2):
+            v[a, axis] = p[a, axis] - p[parent[a], axis] + u[a, axis] - u[parent[a], axis]
+        slack[a] = _slack(v[a, 0], v[a, 1], limit[a], least)
+
+
+@_stage
+def _assemble(h, w, u, v, parent, limit, room, slack, y, z, tau, d, c, r):
+    """Newton's system: blocks d of nodes and c of edges ((k, 3): xx, xy, yy), right side r ((k, 2))."""
+    for a in range(len(u)):
+        tight, press = z[a] / room[a], tau / room[a]
+        d[a, 0], d[a, 1] = h[a] + z[a] + tight * u[a, 0] ** 2, tight * u[a, 0] * u[a, 1]
+        d[a, 2] = h[a] + z[a] + tight * u[a, 1] ** 2
+        for axis in range(2):
+            r[a, axis] = h[a] * (w[a, axis] - u[a, axis]) - press * u[a, axis]
+    for a in range(1, len(u)):
+        b, gx, gy = parent[a], v[a, 0] / limit[a], v[a, 1] / limit[a]
+        stiff, bend, pull = y[a] / slack[a], y[a] / limit[a], tau / slack[a]
+        c[a, 0], c[a, 1], c[a, 2] = bend + stiff * gx * gx, stiff * gx * gy, bend + stiff * gy * gy
+        for part in range(3):
+            d[a, part] += c[a, part]
+            d[b, part] += c[a, part]
+        r[a, 0], r[a, 1] = r[a, 0] - pull * gx, r[a, 1] - pull * gy
+        r[b, 0], r[b, 1] = r[b, 0] + pull * gx, r[b, 1] + pull * gy
+
+
+@_stage
+def _solve(parent, d, c, r, dx):
+    """The solution dx ((k, 2)) of Newton's system, by elimination along the tree; d and r are used up."""
+    for a in range(len(dx) - 1, 0, -1):  # leaves first
+        b = parent[a]
+        det = d[a, 0] * d[a, 2] - d[a, 1] ** 2
+        i00, i01, i11 = d[a, 2] / det, -d[a, 1] / det, d[a, 0] / det
+        e00, e01 = c[a, 0] * i00 + c[a, 1] * i01, c[a, 0] * i01 + c[a, 1] * i11
+        e10, e11 = c[a, 1] * i00 + c[a, 2] * i01, c[a, 1] * i01 + c[a, 2] * i11
+        d[b, 0] -= e00 * c[a, 0] + e01 * c[a, 1]
+        d[b, 1] -= e00 * c[a, 1] + e01 * c[a, 2]
+        d[b, 2] -= e10 * c[a, 1] + e11 * c[a, 2]
+        r[b, 0] += e00 * r[a, 0] + e01 * r[a, 1]
+        r[b, 1] += e10 * r[a, 0] + e11 * r[a, 1]
+    for a in range(len(dx)):  # the root first
+        if a:
+            b = parent[a]
+            r[a, 0] += c[a, 0] * dx[b, 0] + c[a, 1] * dx[b, 1]
+            r[a, 1] += c[a, 1] * dx[b, 0] + c[a, 2] * dx[b, 1]
+        det = d[a, 0] * d[a, 2] - d[a, 1] ** 2
+        dx[a, 0] = (d[a, 2] * r[a, 0] - d[a, 1] * r[a, 1]) / det
+        dx[a, 1] = (d[a, 0] * r[a, 1] - d[a, 1] * r[a, 0]) / det
+
+
+@_stage
+def _directions(u, v, dx, parent, limit, room, slack, y, z, tau, smallest, dy, dz):
+    """The largest step along dx that leaves everything positive; dy and dz become the directions of multipliers."""
+    most = 1e300
+    for a in range(len(u)):
+        across = u[a, 0] * dx[a, 0] + u[a, 1] * dx[a, 1]
+        dz[a] = tau / room[a] - z[a] + z[a] / room[a] * across
+        far = _way(room[a], across, dx[a, 0] ** 2 + dx[a, 1] ** 2, smallest)
+        most = min(most, far, z[a] / max(-dz[a], smallest))
+        if a:
+            gx, gy = dx[a, 0] - dx[parent[a], 0], dx[a, 1] - dx[parent[a], 1]
+            outward = (v[a, 0] * gx + v[a, 1] * gy) / limit[a]
+            dy[a] = tau / slack[a] - y[a] + y[a] / slack[a] * outward
+            far = _way(slack[a], outward, (gx * gx + gy * gy) / limit[a], smallest)
+            most = min(most, far, y[a] / max(-dy[a], smallest))
+    return most
 
 
 # --- draws of worlds -------------------------------------------------------------------------------------------------

@@ -123,7 +123,7 @@ def advance(scenario: Scenario, flight: Flight, positions: np.ndarray, step: int
     died[lost] = step
     heights = _climbed(flight.heights, members, scenario.physics) if world.level else flight.heights
     links, memory = hear(scenario, positions[stay], members, heights, step, flight.radio)
-    # Where links fail a split is no news: who is silent for a moment is still there, and the clock runs on.
+    # Where links fail, a split is no news: a UAV that is silent for a moment is still there, and the clock runs on.
     anew = flight.whole and (world.links.certain or len(lost) > 0)
     base, roster = (step, places) if anew else (flight.base, flight.roster)
     held = flight.held + 1 if links.connected else 0

@@ -21,7 +21,7 @@ MOST_CELLS = 400  # along a side of the flood fill
 AROUND = 8  # points around a corner that a way may pass through
 MAP_MARGIN = 0.3  # of the contact distance: how far from an obstacle a way stays
 TURNS = 4  # of a way around one obstacle: at each a UAV loses less than a step
-SPARE = 1.001  # these points are farther off than a way must be, by this factor
+SPARE = 1.001  # over the distance that a way must keep: factor for the distance of these points
 _TINY = 1e-12
 
 
@@ -193,7 +193,7 @@ class Map:
 
     @cached_property
     def _halfway(self) -> np.ndarray:
-        """(count,) m, at least the way around each obstacle, to its other side."""
+        """(count,) m, an upper bound of the way around each obstacle to its other side."""
         long = np.hypot(*(self.shapes.b - self.shapes.a).T) + np.pi * (self.shapes.radius + self.margin_m)
         return np.bincount(self.shapes.owner, long, self.shapes.count)
 
@@ -281,7 +281,7 @@ def map_of(obstacles: tuple[Obstacle, ...], margin_m: float) -> Map:
 
 
 def longest_way_m(obstacles: tuple[Obstacle, ...], spots: np.ndarray, center: np.ndarray, contact_m: float) -> float:
-    """The longest of the shortest ways from `spots` ((n, 2) m) to the center."""
+    """Length (m) of the longest among the shortest ways from `spots` ((n, 2) m) to the center."""
     return float(map_of(obstacles, MAP_MARGIN * contact_m).ways(spots, center)[1].max())
 
 

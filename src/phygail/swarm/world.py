@@ -116,7 +116,7 @@ class Knowledge:
         center: "shared"; "roster": they meet at the mean of the roster they know; "none": at their own centroid.
         center_error_m: Every copy of the center is off by this much, each in a direction of its own.
         roster_missing: Share of the entries that a copy lacks. roster_error_m: Standard deviation of the others.
-        roster_hops: A copy holds only who was so many hops away before the damage; 0: everybody.
+        roster_hops: A copy holds the UAVs within so many hops before the damage; 0: all UAVs.
         detect_miss: Share of the damaged in range that nobody recognizes.
         detect_false: Share of the living within two radio ranges that count as damaged.
         bias_m: Standard deviation of the error of the roster that all copies share.
@@ -251,7 +251,7 @@ def losses(world: World, step: int, members: np.ndarray, places: np.ndarray) -> 
 
 
 def _struck(world: World, number: int, event: Event, members: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """(N,) bool, who is inside the disc of an event."""
+    """(N,) bool, which UAVs are inside the disc of an event."""
     if event.near_random is not None:
         middle, radius = places[members[draw(world.seed, "strike", number, members).argmax()]], event.near_random
     elif event.strike is not None:

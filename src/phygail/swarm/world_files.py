@@ -97,7 +97,7 @@ def world_from_json(entry: Mapping[str, Any], name: str) -> World:
 
 
 def charges(values: Any, uavs: int) -> np.ndarray:
-    """(N,) s, the batteries of a file."""
+    """(N,) s, how long each battery of a file lasts."""
     charge = np.array([number("battery_s", value, 0.0) for value in listed("battery_s", values)])
     if len(charge) != uavs:
         raise InputError(f"{len(charge)} values of battery_s for {uavs} positions: give one for each")
@@ -105,7 +105,7 @@ def charges(values: Any, uavs: int) -> np.ndarray:
 
 
 def _part(kind: Any, given: Any, where: str) -> Any:
-    """One of the frozen parts of a world from its object in a file."""
+    """A part of a world (a frozen dataclass) from its JSON object in a file."""
     usual = kind()
     if not isinstance(given, dict):
         raise InputError(f"{where} {shown(given)}: give an object with {', '.join(f.name for f in fields(kind))}")
@@ -118,7 +118,7 @@ def _part(kind: Any, given: Any, where: str) -> Any:
 
 
 def _like(usual: Any, value: Any, name: str) -> Any:
-    """A value of the same type as the usual one."""
+    """A value of a file, checked to have the type of the default."""
     if isinstance(usual, bool | str):
         if not isinstance(value, type(usual)):
             raise InputError(f"{name} {shown(value)}: give {'true or false' if isinstance(usual, bool) else 'a word'}")
@@ -134,7 +134,7 @@ def _like(usual: Any, value: Any, name: str) -> Any:
 
 
 def listed(name: str, value: Any) -> list[Any]:
-    """A list of a file."""
+    """A value of a file, checked to be a list."""
     if not isinstance(value, list):
         raise InputError(f"{name} {shown(value)}: give a list")
     return value

@@ -48,7 +48,7 @@ PAPER_SIZES = (20, 50, 100, 200, 500)  # layouts that the page carries
 
 _IMPORT = re.compile(r'^import\s+(?:\{[^}]*\}\s+from\s+)?"(\.[^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.MULTILINE)
-# Comments on lines of their own, those behind code, and indentation: a fifth of the page, for nobody who plays.
+# Comments on lines of their own, comments behind code, and indentation: a fifth of the page that no player reads.
 _FOR_READERS = re.compile(
     r"^ *//[^\n]*\n|^ */\*\*.*?\*/\n|(?<=[;{},(]) +// [^\n]*$|^ +(?=\S)", re.MULTILINE | re.DOTALL
 )

@@ -46,7 +46,7 @@ class Strike:
 
 @dataclass(frozen=True)
 class Fly:
-    """Start a race; steps up to `begin` are flown but not told."""
+    """Start a race; steps up to `begin` are flown but not reported."""
 
     race: int
     scenario: Scenario
@@ -57,7 +57,7 @@ class Fly:
 
     @property
     def struck(self) -> Scenario:
-        """The scenario with its strikes as events; those who are lost already are not lost again."""
+        """The scenario with its strikes as events; UAVs that are lost already are not lost again."""
         gone, events = set(self.scenario.damaged.tolist()), []
         for strike in sorted(self.strikes, key=lambda strike: strike.step):
             hit = tuple(uav for uav in dict.fromkeys(strike.ids) if uav not in gone)
@@ -162,7 +162,7 @@ def _refuse(constant: str) -> float:
 
 
 def frame_bytes(race: int, number: int, lane: int, step: int, positions: np.ndarray) -> bytes:
-    """A picture of one lane: positions are (n, 2) m."""
+    """A frame: the positions ((n, 2) m) of one lane at one step."""
     return _HEADER.pack(race, number, lane, step) + positions.astype("<f8").tobytes()
 
 

@@ -45,7 +45,7 @@ def _workers() -> Any:
 
 
 def fly_race(reports: Connection, order: Fly, plugins: tuple[Path, ...]) -> None:
-    """Fly all lanes side by side, the hindmost first, and report every step; runs in a process of its own."""
+    """Fly all lanes side by side, the one with the fewest steps first, and report every step; has its own process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's business: it ends its workers
     try:
         load_methods(plugins)
@@ -93,7 +93,7 @@ class Lane:
             self._command = controller(self._method, self.state.scenario)
         before, self.state = self.state, step(self.state, self._command(self.state), safety=self.order.safety)
         if self.step > self.order.begin:
-            # Of all that made the move, also of those who are struck after it: the page strikes them itself.
+            # Positions of all UAVs that made the move, struck ones included: the page removes those itself.
             flight = self.state.flight
             moved = self.state.positions if flight is None else flight.places[before.members]
             report(("frame", self.number, self.step, moved))
@@ -174,7 +174,7 @@ class LiveRace:
             self.listeners -= 1
 
     def stop(self) -> None:
-        """End the worker; the pump then cleans up."""
+        """End the worker; `pump` then cleans up."""
         self._process.terminate()
 
     async def gone(self) -> None:

@@ -34,7 +34,7 @@ from phygail.web.races import Hub, LiveRace
 
 COOKIE = "phygail-token"
 LOCAL = ("127.0.0.1", "localhost", "::1")
-REFUSED = 1008  # code of a websocket that is closed because of what the client is or does
+REFUSED = 1008  # code of a websocket that the server closes: client or message not allowed
 
 ROWS = "rows.csv"
 MOST_ROWS = 2_000  # of one run
@@ -54,13 +54,13 @@ SHOWN = (
     "delay_steps",
     "bias_m",
 )
-TRAJECTORY = "t,uav,x,y,vx,vy"  # the first line of one
+TRAJECTORY = "t,uav,x,y,vx,vy"  # first line of a trajectory file
 MOST_FLIGHT_BYTES = 60_000_000
 
 
 @dataclass(frozen=True)
 class ServeSettings:
-    """What a server offers and to whom.
+    """What a server offers, and which clients it admits.
 
     Attributes:
         host: Where it listens; anything but this machine needs a token.
@@ -87,7 +87,7 @@ def make_settings(host: str, plugins: tuple[Path, ...] = (), runs: Path | None =
 
 @dataclass
 class _Client:
-    """One open websocket: its races and the tasks that tell it about them."""
+    """One open websocket: its races and the tasks that send it their messages."""
 
     races: set[int] = field(default_factory=set)
     tellers: dict[int, asyncio.Task[None]] = field(default_factory=dict)
@@ -175,7 +175,7 @@ def served_page(methods: dict[str, str], runs: Runs) -> str:
 
 
 def _check(connection: HTTPConnection, settings: ServeSettings) -> None:
-    """Refuse who comes from elsewhere: a foreign Host (a name that was made to point here), Origin or no token."""
+    """Refuse a foreign request: another Host (a name that was made to point here), another Origin, or no token."""
     host = urlsplit(f"//{connection.headers.get('host', '')}").hostname or ""
     if settings.local and host not in LOCAL:
         raise HTTPException(403, f"this server answers to {settings.host} only")
@@ -188,7 +188,7 @@ def _check(connection: HTTPConnection, settings: ServeSettings) -> None:
 
 
 async def _text(socket: WebSocket) -> str:
-    """The next message; a binary one is read as a text and refused as one."""
+    """The text of the next message; a binary message gives an empty text, which is refused."""
     message = await socket.receive()
     if message["type"] == "websocket.disconnect":
         raise WebSocketDisconnect(message.get("code") or 1000)
@@ -197,7 +197,7 @@ async def _text(socket: WebSocket) -> str:
 
 
 async def _answer(socket: WebSocket, client: _Client, hub: Hub, text: str, known: frozenset[str]) -> None:
-    """Do what one message asks for; one that is wrong is answered with an error, and the connection stays."""
+    """Do what one message asks for; a wrong message is answered with an error, and the connection stays open."""
     try:
         order = parse_message(text, known)
         if isinstance(order, Stop):
@@ -229,7 +229,7 @@ def _race_of(text: str) -> Any:
 
 
 async def _tell(socket: WebSocket, race: LiveRace, have: int) -> None:
-    """Send a race to a client; one that has vanished is no error."""
+    """Send a race to a client; a client that has left is no error."""
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         await socket.send_json({"type": "welcome", "race": race.order.race, "methods": list(race.order.methods)})
         async for message in race.follow(have):

@@ -4,7 +4,7 @@ Inputs, for n receivers among M nodes and E edges: features (M, 5), types (M,), 
 place (n, slots) int64 as in `methods.phygail.graph`; output: action (n, 2), the command over v_max, before the
 projection onto the speed disc. Only the edges that exist are computed. Those of `phygail-plus` read edge (E, 8), too.
 
-Compact networks compute in double precision and round the command to v_max / GRID: whoever adds in another order, as
+Compact networks compute in double precision and round the command to v_max / GRID: code that adds in another order, as
 the page does (web/static/js/methods/policy.js), flies the same way to the last bit instead of one that parts from it
 after some hundred steps. The paper's network computes in single precision, as its rows were flown.
 """

@@ -230,7 +230,7 @@ def perceive(view: SubnetView | SubnetViews, spec: GraphSpec = PAPER, dtype: typ
     near, spots = np.empty((0, 2), dtype=np.intp), view.roster
     if spec.k_dmg:
         near, spots = view.damaged_in_range, np.array(view.roster)
-        spots[near[:, 1]] = view.damaged_spots  # whoever was lost in flight lies elsewhere
+        spots[near[:, 1]] = view.damaged_spots  # a UAV lost in flight lies elsewhere
     around = Surroundings(
         view.positions, view.velocities, links, spots, (near[:, 0], near[:, 1]), group, origins, centers,
         np.full(groups, spec.scale_m or view.mission.width_m / 2), np.full(groups, view.mission.physics.speed_mps),

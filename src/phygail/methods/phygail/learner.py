@@ -31,7 +31,7 @@ from phygail.swarm.tree import bound_steps
 
 Decide = Callable[[Graph], np.ndarray]  # actions (receivers, 2) in [-1, 1]
 
-CLOCK_FACTS, GAP_FACTS = 2, 3  # numbers that the critic is told (`rollout.critic_facts`)
+CLOCK_FACTS, GAP_FACTS = 2, 3  # numbers that the critic reads (`rollout.critic_facts`)
 
 SNAPSHOTS = "policies"  # folder of policies kept along the way
 FORMAT = 1

@@ -37,7 +37,7 @@ NEAR = 1 / 6  # of the range: the direction to the center says little about a su
 OWN_FIRST = 1e3  # ranges by which a ghost seems nearer to its subnet's nearest member, where those come first
 TIES = 1e6  # ghosts whose distances are the same to a millionth of the range are equally near
 CROWDED = math.log(13.0)  # of the feature "degree", as in the paper
-LIGHTEST = 0.2  # weight in link keeping of who flies like its subnet
+LIGHTEST = 0.2  # weight in link keeping of a UAV that flies like its subnet
 FEWEST = -5.0  # least ln share that is shown
 
 NODE_FEATURES: tuple[Feature, ...] = (
@@ -133,7 +133,7 @@ def turned(vectors: np.ndarray, axes: np.ndarray) -> np.ndarray:
 
 
 def turned_back(vectors: np.ndarray, axes: np.ndarray) -> np.ndarray:
-    """(..., 2) what `turned` was given."""
+    """(..., 2) vectors in map axes from vectors in these axes: the inverse of `turned`."""
     return turned(vectors, axes * np.array([1.0, -1.0]))
 
 

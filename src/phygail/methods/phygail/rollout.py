@@ -250,7 +250,8 @@ class Seen(NamedTuple):
     Attributes:
         before: The state it was made in. graph: What was seen there.
         u: (n, 2), sampled per receiver. log_prob: (n,), its log density.
-        flown: The states after every step that it was held, before any reset. moved: (B,) bool each, who moved.
+        flown: The states after every step that it was held, before any reset.
+        moved: (B,) bool each, which worlds moved.
     """
 
     before: BatchState
@@ -350,7 +351,7 @@ class CaseSource:
 
 
 def critic_facts(state: BatchState, expert_steps: np.ndarray, config: TrainConfig) -> np.ndarray:
-    """(B, F) float32, what the critic is told besides the graph; the policy never reads it.
+    """(B, F) float32, what the critic reads besides the graph; the policy never reads it.
 
     t / T_max and t / (alpha T_E) with `critic_clock`, ln T_E and the gaps, largest and summed, in ranges with
     `critic_gap`.

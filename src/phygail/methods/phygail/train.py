@@ -190,7 +190,7 @@ def check_radio(database: Path, experts: ExpertSet) -> None:
 
 
 def _warm_start(folder: Path, learner: Learner, experts: ExpertSet | Pool, config: TrainConfig) -> None:
-    """The two parts of cloning, as far as asked for; their errors go into the folder."""
+    """Cloning and DAgger, as far as the settings ask for them; their errors go into the folder."""
     for name, wanted, part in (("clone", config.clone_passes, clone_experts), ("teach", config.teach_rounds, teach)):
         if not wanted:
             continue
@@ -290,9 +290,9 @@ def describe(
 
 # --- optional warm start: behavior cloning of expert frames, then DAgger (METHODS 4.6); a run says so ----------------
 #
-# Expert frames show only states of experts: a clone that drifts off gets into other states and has no answer. Here the
-# policy flies, and a teacher says for each of its states what it would do there. The teacher is SIDR: it wins most
-# scenarios of the paper's pool, always reconnects, and needs no memory, so it can answer for any state.
+# Expert frames show only states of experts: a clone that drifts away meets other states and knows no command for them.
+# DAgger lets the policy fly and asks a teacher for its command in each state. The teacher is SIDR: it wins most
+# scenarios of the paper's pool and needs no memory, so it has a command for any state.
 
 
 class Cloner:

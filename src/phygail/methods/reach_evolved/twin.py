@@ -34,7 +34,7 @@ from phygail.methods.steering import link_rules
 from phygail.sensing import beliefs
 from phygail.sensing.beliefs import BeliefSpec
 from phygail.sensing.worlds import Copies, mission_facts
-from phygail.swarm.compiled import FAR_M2, keep_tree, kernel, label_links, link_tree, toward
+from phygail.swarm.compiled import FAR_M2, keep_tree, kernel, label_links, spanning_tree, toward
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.world import draw
 
@@ -370,7 +370,7 @@ def fly(case, rule, fence, x, members, step, base, middle, pull, anchor, margin,
                 )
                 strained |= then > limit and then > length[i, j]
     if strained:
-        left_end, right_end, flat = link_tree(x, members, linked, length)
+        left_end, right_end, flat = spanning_tree(x, members, linked, length)
         keep_tree(
             x, members, left_end, right_end, flat, move, pull_weight, limit, case.stride, rule.links, case.range_m
         )

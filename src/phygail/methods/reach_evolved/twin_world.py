@@ -1,7 +1,7 @@
 """Worlds beyond the paper's as compiled loops, for the soak's twin: radio, losses, ways around obstacles, the filter.
 
 What `swarm.links`, `swarm.world`, `swarm.obstacles`, `swarm.safety` and `swarm.flight` do, once more. UAVs go by their
-roster index here: every array has N entries, whoever has fallen included. Needs Numba.
+roster index here: every array has N entries, lost UAVs included. Needs Numba.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def hear(radio, fence, x, flying, t, out, bits, up, watched, linked, length):
 
 @numba.njit(cache=True, fastmath=False)
 def strike(losses, t, x, alive):
-    """Whether somebody is lost at step t, who is no longer `alive` then; two are spared."""
+    """Whether a UAV is lost at step t; `alive` becomes False for the lost ones; at least two UAVs stay."""
     count, hit, row = 0, np.zeros(len(alive), dtype=np.bool_), -1
     for e in range(len(losses.steps)):
         if losses.steps[e] != t:
