@@ -124,7 +124,7 @@ def test_the_exported_policy_flies_as_the_learner_flew_it(policy):
     actor, path = policy
     case = zero_shot(50, 1, 3, (0.7,))[0]
     method, observer, state = PhygailPlus(policy=path), Observer(case), initial_state(case)
-    batch, many = initial_batch([case]), PlusObservation(SPEC)
+    batch, many = initial_batch([case]), PlusObservation(method.policy.graph_spec)
     many.begin(batch, np.arange(1))
     for _ in range(40):
         if state.terminated:
