@@ -66,9 +66,7 @@ def test_the_checker_knows_walls_losses_and_acceleration():
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize(
-    "number", [19, 29, 35, 51]
-)  # 7 to 14 UAVs off center, in a lattice, in a ring, anywhere
+@pytest.mark.parametrize("number", [19, 29, 35, 51])  # 9 to 14 UAVs: off the center, a lattice, a ring, anywhere
 def test_the_twin_is_held_to_the_method(number):
     """It and the method end after the same steps on the same adversarial cases; here Python runs the twin itself."""
     found, case = fly_batch(number, 1, 11, "reach-evolved", "", False), soak_case(11, number)

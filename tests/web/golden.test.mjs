@@ -8,7 +8,7 @@ const { cases } = JSON.parse(readFileSync(new URL("golden.json", import.meta.url
 
 // Flights of the network that take a second each are left to the browser (test_golden_page.py), which runs the same engine,
 // and the longest to the slow tests, which set PHYGAIL_GOLDEN=long and fly all of those.
-const LONG = 5000; // UAVs times steps
+const LONG = 2000; // UAVs times steps
 const long = process.env.PHYGAIL_GOLDEN === "long";
 const isLong = ({ scenario, flights }, name) => name === "phygail" && (scenario.positions.length - scenario.damaged.length) * flights[name].steps > LONG;
 
