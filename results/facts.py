@@ -37,7 +37,7 @@ from phygail.files import read_json
 
 RESULTS = Path(__file__).parent
 DRAWS = {
-    "1": ("heuristics-safety", "policies", "policy-paper"),
+    "1": ("heuristics-safety", "policies", "policy-paper", "policy-plus"),
     "2": ("seed-2-rules", "seed-2-convex", "seed-2-convex-500", "seed-2-taught", "seed-2-plus"),
 }
 SEEDED = "-seed-"  # between the name of an experiment and the seed of another draw
