@@ -55,6 +55,7 @@ CLAIMS = (("reach-evolved", "reach"), ("reach-evolved", "sidr"), ("reach", "sidr
           ("reach-evolved", "phygail-taught"), ("phygail-taught", "sidr"))  # fmt: skip
 SIZES = ("100", "200", "500", "all")
 LEARNING_EPOCHS = (10, 20, 50, 100, 150, 300)
+PLUS_UPDATES = (10, 20, 40, 80, 120, 170, 220)  # the beliefs change after 120
 
 
 def pages() -> list[Path]:
@@ -217,6 +218,20 @@ def learning_table(_: str) -> str:
     return markdown_table(["seed", *(f"epoch {n}" for n in LEARNING_EPOCHS)], lines)
 
 
+def learning_plus_table(_: str) -> str:
+    """Success and time over bound of the exploring policy and CPU minutes along the trainings of phygail-plus."""
+    rows = pl.read_csv(RESULTS / "phygail-plus" / "learning.csv")
+    lines = []
+    for (seed,), run in rows.group_by("seed", maintain_order=True):
+        known = {row["update"]: row for row in run.iter_rows(named=True)}
+        cells = [
+            f"{known[n]['success']:.2f}, {known[n]['over_bound']:.2f} ({known[n]['cpu_minutes']:.1f} min)"
+            for n in PLUS_UPDATES
+        ]
+        lines.append([str(seed), *cells])
+    return markdown_table(["seed", *(f"update {n}" for n in PLUS_UPDATES)], lines)
+
+
 def learning_lines(name: str) -> str:
     """Some lines of the log of a training, as the terminal shows them."""
     entries = {entry["epoch"]: entry for entry in log_entries(RESULTS / "training" / name)}
@@ -300,6 +315,7 @@ KINDS: dict[str, Callable[[str], str]] = {
     "contacts": contacts_table,
     "redundancy": redundancy_table,
     "learning": learning_table,
+    "learning-plus": learning_plus_table,
     "log": learning_lines,
 }
 
