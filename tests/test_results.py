@@ -118,6 +118,7 @@ GIVEN = {
     "docs/cards/cr-mgc.md": "0.1 0.95 1,000 3,000",
     "docs/cards/demd.md": "1,000 2,000",
     "docs/cards/gdr-ts.md": "0.1 0.9 1% 2,000",
+    "docs/cards/phygail-plus.md": "1.8 3.6 3,600",
     "docs/cards/phygail-taught.md": "1,000 1,980 990scenarios 1.5%",
     "docs/cards/phygail.md": "1,782 2.4 8%",
     "docs/cards/reach-evolved.md": "20% 30% 50%",
