@@ -145,7 +145,7 @@ def main() -> None:
             uavs, options.damage, repeats[uavs], functools.partial(make_method, "reach-evolved")
         )
         print(f"{uavs:>6} {alive:>6} {begin:>9.1f} {ours[uavs]:>11.1f}")
-    print("phygail, mean over a stretch of flight; us per alive UAV")
+    print("reach-evolved, mean over a stretch of flight; us per alive UAV")
     print(f"{'N':>6} {'damage':>6} {'alive':>6} {'decision':>9} {'links':>6}")
     for damage in STRAINED:
         alive, mean, share = measure_stretch(options.uavs[0], damage, 5)

@@ -13,7 +13,7 @@ from phygail.methods.phygail.graph_batch import observe
 from phygail.rng import generator
 from phygail.swarm.batch import BatchState, BatchWorld, initial_batch, step_batch
 from phygail.swarm.scenario import Scenario, draw_scenario
-from phygail.swarm.simulator import Meter, initial_state, step
+from phygail.swarm.simulator import Meter, SwarmState, initial_state, project_speed, step
 
 WORLDS = 64
 REPEATS = 200
@@ -39,6 +39,21 @@ def single_us_per_uav(uavs: int, repeats: int) -> float:
     meter = Meter(state)
     commands = generator(1, "commands", uavs).uniform(-7.0, 7.0, state.positions.shape)
     return median_s(lambda: meter.see(step(state, commands)), repeats) / len(state.positions) * 1e6
+
+
+def world_ratio(uavs: int, repeats: int) -> float:
+    """Time of a plain step over that of one that knows no other worlds, runs interleaved, links included."""
+    state = initial_state(scenarios(uavs, 0.5, 1)[0])
+    commands = generator(1, "commands", uavs).uniform(-7.0, 7.0, state.positions.shape)
+    physics = state.scenario.physics
+
+    def plain() -> None:
+        executed = project_speed(commands, physics.speed_mps)
+        SwarmState(state.scenario, state.positions + executed * physics.step_s, executed, state.step + 1).links  # noqa: B018
+
+    steps: list[Callable[[], object]] = [lambda: step(state, commands).links, plain]
+    rounds = [[median_s(work, repeats) for work in steps] for _ in range(20)]
+    return float(np.median([today / before for today, before in rounds]))
 
 
 def batch_rate(batch: BatchState, *, safety: bool = False) -> float:
@@ -73,6 +88,8 @@ def main() -> None:
     print(f"one world, N=500: {small:.2f} us per alive UAV and step")
     print(f"one world, N=10000: {large:.2f} us per alive UAV and step")
     print(f"cost per alive UAV, N=10000 over N=500: {large / small:.2f} (limit: at most 1.5)")
+    ratios = ", ".join(f"{world_ratio(uavs, 60):.3f}" for uavs in (100, 200))
+    print(f"plain step over one that knows no other worlds, N=100, 200: {ratios} (limit: at most 1.03)")
     print(f"{WORLDS} worlds, N=20: {rate:,.0f} world-steps/s (limit: at least 100,000)")
     print(f"{WORLDS} worlds, N=200 with 20 alive: {rate_of_survivors:,.0f} world-steps/s")
     print(f"cost of N=200 with 20 alive over N=20: {rate / rate_of_survivors:.2f} (limit: at most 1.5)")

@@ -1,11 +1,12 @@
 """The yardstick of `phygail-plus`: mean steps of policies in swarms larger than any that they learned with.
 
-    OMP_NUM_THREADS=1 python benchmarks/zero_shot.py [--seed 880000] [--sizes 100 200] [--cases 10] [FILE ...]
+    OMP_NUM_THREADS=1 python benchmarks/zero_shot.py [--seed 880000] [--sizes 100 200] [--untrained] [FILE ...]
 
 Ten swarms each of 100 and 200 UAVs at damage .45, .65, .75, .85 and .95 are flown by every policy (FILE.safetensors
 of a run, or FILE.onnx), all swarms of a cell at once, without the aggregation phase: a flight that does not reconnect
 counts with its whole budget. `reach-evolved`, `reach` and `sidr` fly the same cases as methods; their rows are
-kept in --rules and flown once. Seed 880000 drives decisions; figures for a report come from another one.
+kept in --rules and flown once. With --untrained so does the network of `phygail-plus` with random weights: the control
+of what its given parts do alone. Seed 880000 drives decisions; figures for a report come from another one.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from phygail.methods.phygail.network import to_tensors
 from phygail.methods.phygail.plus_batch import PlusObservation
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.tree import bound_steps
+from phygail.weights import bundled
 
 RULES = ("reach-evolved", "reach", "sidr")
+UNTRAINED = "untrained"
 ROWS = Path(__file__).parent.parent / "results" / "phygail-plus" / "yardstick.csv"
 COLUMNS = ("seed", "uavs", "case", "method", "success", "steps")
 
@@ -44,24 +47,35 @@ def open_policy(path: Path) -> tuple[Decide, GraphSpec]:
     tensors, config = load_weights(path, PLUS_KIND, VERSION)
     actor = rebuilt(config)
     actor.load_state_dict(tensors)
+    return _decider(actor), GraphSpec(**config["graph"])
 
+
+def open_untrained() -> tuple[Decide, GraphSpec]:
+    """The same of the network in the package, its weights drawn anew."""
+    _, config = load_weights(bundled("phygail-plus"), PLUS_KIND, VERSION)
+    torch.manual_seed(0)
+    return _decider(rebuilt(config)), GraphSpec(**config["graph"])
+
+
+def _decider(actor: torch.nn.Module) -> Decide:
     @torch.inference_mode()
     def decide(graph: Graph) -> np.ndarray:
         return actor.mean_action(to_tensors(graph)).numpy()
 
-    return decide, GraphSpec(**config["graph"])
+    return decide
 
 
-def fly_policy(path: Path, cells: Sequence[Sequence[Scenario]]) -> tuple[np.ndarray, np.ndarray]:
+def fly_policy(opened: tuple[Decide, GraphSpec], cells: Sequence[Sequence[Scenario]]) -> tuple[np.ndarray, np.ndarray]:
     """(success, steps) of all cases, cell by cell."""
-    decide, spec = open_policy(path)
+    decide, spec = opened
     flown = [fly_all(decide, cell, PlusObservation(spec)) for cell in cells]
     success, steps = (np.concatenate(part) for part in zip(*flown, strict=True))
     return success, steps
 
 
-def fly_rule(method: str, cases: Sequence[Scenario], seed: int, file: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The same of a method, from its rows if it has flown these cases before."""
+def fly_rule(method: str, cells: Sequence[Sequence[Scenario]], seed: int, file: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The same of a method (or of the untrained network), from its rows if it has flown these cases before."""
+    cases = [case for cell in cells for case in cell]
     known = list(csv.DictReader(file.open())) if file.exists() else []
     uavs = cases[0].uavs
     mine = {
@@ -70,7 +84,11 @@ def fly_rule(method: str, cases: Sequence[Scenario], seed: int, file: Path) -> t
         if (row["seed"], row["uavs"], row["method"]) == (str(seed), str(uavs), method)
     }
     fresh = [case for case in cases if case.id not in mine]
-    for case in fresh:
+    if fresh and method == UNTRAINED:
+        flown = zip(*fly_policy(open_untrained(), cells), strict=True)
+        mine = {case.id: (bool(success), int(steps)) for case, (success, steps) in zip(cases, flown, strict=True)}
+        fresh = cases
+    for case in () if method == UNTRAINED else fresh:
         flight = run_episode(case, method)
         mine[case.id] = (flight.terminated, flight.scored_steps)
     if fresh:
@@ -95,6 +113,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[100, 200])
     parser.add_argument("--cases", type=int, default=10, help="per damage ratio")
     parser.add_argument("--rules", type=Path, default=ROWS)
+    parser.add_argument("--untrained", action="store_true", help="fly the network of phygail-plus with random weights")
     options = parser.parse_args()
     with one_thread():
         for uavs in options.sizes:
@@ -108,12 +127,12 @@ def main() -> None:
             )
             for path in options.policies:
                 begun = time.process_time()
-                success, steps = fly_policy(path, cells)
+                success, steps = fly_policy(open_policy(path), cells)
                 name = f"{path.parent.name}/{path.stem}"[-34:]
                 print(show(name, success, steps, options.cases, time.process_time() - begun), flush=True)
-            for method in RULES:
+            for method in (*RULES, *((UNTRAINED,) if options.untrained else ())):
                 begun = time.process_time()
-                success, steps = fly_rule(method, cases, options.seed, options.rules)
+                success, steps = fly_rule(method, cells, options.seed, options.rules)
                 print(show(method, success, steps, options.cases, time.process_time() - begun), flush=True)
             print(show("bound", bounds >= 0, bounds, options.cases, 0.0))
 

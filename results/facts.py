@@ -16,7 +16,7 @@ from pathlib import Path
 
 import polars as pl
 
-from phygail.benchmark import load_cases
+from phygail.benchmark import against, load_cases
 from phygail.experiments.catalog import EXPERIMENTS
 from phygail.experiments.paper_tables import mean_ranks
 from phygail.experiments.propositions import RADIO, read_measures
@@ -30,10 +30,13 @@ from phygail.experiments.statistics import (
     sensed_column,
     split_cases,
     summarize,
+    validations,
     weighed,
     weighed_mean,
 )
 from phygail.files import read_json
+from phygail.methods.phygail.config import PROFILES
+from phygail.render.tables import interval_text
 
 RESULTS = Path(__file__).parent
 DRAWS = {
@@ -70,11 +73,6 @@ def evidence(folder: str) -> Evidence:
 
 def _of_size(rows: pl.DataFrame, sizes: str) -> pl.DataFrame:
     return rows if sizes == "all" else rows.filter(pl.col("uavs").is_in([int(n) for n in sizes.split("+")]))
-
-
-def interval_text(ratio: float, low: float, high: float) -> str:
-    """A ratio with its 95 % interval; alone where a setting has a single case."""
-    return f"{ratio:.2f}" if math.isnan(low) else f"{ratio:.2f} ({low:.2f} to {high:.2f})"
 
 
 @fact
@@ -193,6 +191,12 @@ def rank(method: str, folder: str = "overall") -> str:
 
 
 @fact
+def printed(method: str, column: str, form: str = ".2f", folder: str = "overall") -> str:
+    """What the paper prints of a method."""
+    return format(EXPERIMENTS.get(folder).published[method][column], form)
+
+
+@fact
 def place(method: str, folder: str = "overall") -> str:
     """Its place among the eight."""
     ranks = _eight(folder)
@@ -298,9 +302,10 @@ def single_cases(failures_: str) -> str:
 
 
 @fact
-def single_ratio(method: str, other: str, failures_: str = "1") -> str:
-    """Steps over another method's in the experiment single-failure, with the paired 95 % interval."""
+def single_ratio(method: str, other: str, failures_: str = "1", leg: str = "") -> str:
+    """Steps over another method's in the experiment single-failure or a leg of it, with the paired 95 % interval."""
     rows = evidence("single-failure").rows.filter(pl.col("damaged") == int(failures_))
+    rows = rows.filter(pl.col("leg") == leg) if leg else rows
     return interval_text(*compare_paired(rows, method, other)[0])
 
 
@@ -378,3 +383,58 @@ def at_damage(number: str, method: str, other: str, low: str, high: str) -> str:
     """`paired` over the settings of a draw with damage from low to high."""
     rows = split_cases(draw(number)).filter(pl.col("damage").is_between(float(low), float(high)))
     return interval_text(*compare_paired(rows.drop("damage", "rank"), method, other)[0])
+
+
+@fact
+def slower(number: str, method: str, other: str, factor: str) -> str:
+    """On how many cases of a draw a method needs more than so many times the steps of another: "26 of 600"."""
+    steps = split_cases(draw(number)).pivot("method", index="scenario", values="steps").drop_nulls([method, other])
+    return f"{steps.filter(pl.col(method) > float(factor) * pl.col(other)).height} of {steps.height}"
+
+
+@fact
+def setting(method: str, key: str) -> str:
+    """A number of a policy's JSON as documents write it: "1,000"; several: "20, 50 and 100"."""
+    value = json.loads(weights(method, key))
+    *some, last = [f"{part:,}" for part in (value if isinstance(value, list) else [value])]
+    return f"{', '.join(some)} and {last}" if some else last
+
+
+@fact
+def world_steps(method: str, form: str = "million") -> str:
+    """Steps that the worlds of a PhyGAIL training flew at most, in all its stages: in millions, or of the paper's."""
+    card = read_json(RESULTS.parent / "src" / "phygail" / "weights" / f"{method}.json")
+    config, epochs = card["training"], 0
+    while card:
+        epochs, card = epochs + card["epoch"], card.get("first")
+    steps = epochs * config["worlds"] * config["horizon"] * config.get("hold", 1)
+    paper = PROFILES.get("paper")
+    of_paper = paper.epochs * paper.worlds * paper.horizon * paper.hold
+    return {"epochs": f"{epochs}", "million": f"{steps / 1e6:.1f}", "share": f"{100 * steps / of_paper:.1f} %"}[form]
+
+
+@fact
+def cpu_minutes(method: str) -> str:
+    """What the training of the policy in the package took of one core, by its log."""
+    seed = int(weights(method, "training.seed"))
+    if method == "phygail-plus":
+        log = pl.read_csv(RESULTS / "phygail-plus" / "learning.csv").filter(pl.col("seed") == seed)
+        return f"{log['cpu_minutes'].max():.0f}"
+    runs = sorted((RESULTS / "training").glob("full-s*"))
+    mine = next(run for run in runs if read_json(run / "training.json")["config"]["seed"] == seed)
+    return f"{validations(mine)[-1]['cpu_minutes']:.0f}"
+
+
+@fact
+def on_board(method: str, other: str) -> str:
+    """Steps of a method over another's on the leaderboard: geometric mean over the cases of both, 95 %."""
+    mine, theirs = (read_rows(RESULTS / "benchmark" / name / "rows.csv") for name in (method, other))
+    return interval_text(*against(mine, theirs))
+
+
+@fact
+def yardstick(method: str, uavs: str) -> str:
+    """How many swarms of the yardstick of phygail-plus (benchmarks/zero_shot.py) were reconnected: "0 of 50"."""
+    rows = pl.read_csv(RESULTS / "phygail-plus" / "yardstick.csv")
+    mine = rows.filter((pl.col("method") == method) & (pl.col("uavs") == int(uavs)))
+    return f"{mine['success'].sum()} of {mine.height}"

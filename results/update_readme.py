@@ -20,8 +20,8 @@ from pathlib import Path
 import polars as pl
 
 sys.path.insert(0, str(Path(__file__).parent))
-from facts import FACTS, RESULTS, draw, evidence, experiment_of, fact, interval_text, rank, sensed_ratio
-from world_tables import contacts_table, costs_table, redundancy_table, soaks_table
+from facts import FACTS, RESULTS, draw, evidence, experiment_of, fact, rank, sensed_ratio
+from world_tables import contacts_table, costs_table, methods_table, redundancy_table, soaks_table
 
 from phygail.benchmark import board, read_entry
 from phygail.experiments.catalog import EXPERIMENTS, LARGE
@@ -43,7 +43,7 @@ from phygail.experiments.statistics import (
 from phygail.files import read_json, write_text
 from phygail.methods import METHODS
 from phygail.render.style import drawer
-from phygail.render.tables import cell_text, markdown_table
+from phygail.render.tables import cell_text, interval_text, markdown_table
 
 ROOT = RESULTS.parent
 DOCS = ROOT / "docs"
@@ -52,6 +52,7 @@ LEAST_CASES = 10
 BLOCK = re.compile(r"(<!-- (?P<kind>[\w-]+)(?::(?P<name>[\w+.-]+))? -->\n)(?P<text>.*?)(<!-- end -->)", re.DOTALL)
 NUMBER = re.compile(r"(<!--(?P<fact>\w+):(?P<arguments>[^>]*?)-->)(.*?)(<!--/-->)", re.DOTALL)
 CLAIMS = (("reach-evolved", "reach"), ("reach-evolved", "sidr"), ("reach", "sidr"), ("reach-evolved", "convex"),
+          ("phygail-plus", "reach-evolved"), ("phygail-plus", "reach"), ("phygail-plus", "sidr"),
           ("reach-evolved", "phygail-taught"), ("phygail-taught", "sidr"))  # fmt: skip
 SIZES = ("100", "200", "500", "all")
 LEARNING_EPOCHS = (10, 20, 50, 100, 150, 300)
@@ -167,11 +168,18 @@ def sensing_table(folder: str) -> str:
         sizes = sorted((mine if again.is_empty() else again)["uavs"].unique())
         for name, rows in (("first", mine.filter(pl.col("uavs").is_in(sizes))), ("second", again)):
             if not rows.is_empty():
-                shown = ", ".join(map(str, sizes))
                 told = interval_text(*sensed_ratio(replace(first, rows=rows), method, levels[-1]))
-                lines.append([f"`{method}`", name, shown, *_times(replace(first, rows=rows), levels), told])
-    header = ["method", "draw", "N", *(f"{level:g} {unit}" for level in levels), f"{levels[-1]:g} / 0 {unit}"]
+                times = _times(replace(first, rows=rows), levels)
+                lines.append([f"`{method}`", name, *_sizes_and_cases(rows), *times, told])
+    header = ["method", "draw", "N", "cases", *(f"{level:g} {unit}" for level in levels), f"{levels[-1]:g} / 0 {unit}"]
     return markdown_table(header, lines)
+
+
+def _sizes_and_cases(rows: pl.DataFrame) -> tuple[str, str]:
+    """("100, 200, 500", "10, 10, 5"): swarm sizes, and how many cases each setting of them has; one number if equal."""
+    counts = rows.group_by("leg", "uavs", "damaged").len().group_by("uavs").agg(pl.col("len").min()).sort("uavs")
+    sizes, cases = counts["uavs"].to_list(), counts["len"].to_list()
+    return ", ".join(map(str, sizes)), ", ".join(map(str, cases if len(set(cases)) > 1 else cases[:1]))
 
 
 def _times(shown: Evidence, levels: list[float]) -> list[str]:
@@ -188,6 +196,7 @@ INTERVALS = (
     "across",
     "loss",
     "single_ratio",
+    "on_board",
 )  # facts with a 95 % interval
 CELL = re.compile(r"\d \([\d.]+ to [\d.]+\)")
 
@@ -200,7 +209,7 @@ def comparisons(what: str) -> str:
         return str(sum(len(CELL.findall(line)) for line in second))
     texts = [page.read_text(encoding="utf-8") for page in pages()]
     marks = {match[1] for text in texts for match in NUMBER.finditer(text) if match["fact"] in INTERVALS}
-    tables = [paired_table(""), sensing_table("noise"), sensing_table("delay")]
+    tables = [paired_table(""), sensing_table("noise"), sensing_table("delay"), costs_table("")]
     entries = [line for line in leaderboard("").splitlines() if len(re.findall(r"\d-\d", line)) == 2]
     return str(len(marks) + sum(len(CELL.findall(table)) for table in tables) + len(entries))
 
@@ -274,6 +283,13 @@ def single_table(method: str) -> str:
     return markdown_table(["failures", "cases", "reconnected", "steps", "meters of all", "moved", "messages"], lines)
 
 
+@fact
+def not_on_board(_: str) -> str:
+    """The methods that have no entry on the leaderboard."""
+    flown = {path.parent.name for path in (RESULTS / "benchmark").glob("*/run.json")}
+    return ", ".join(f"`{name}`" for name in METHODS if name not in flown) or "none"
+
+
 def leaderboard(_: str) -> str:
     """All folders of results/benchmark on one board."""
     entries = [read_entry(path.parent) for path in sorted((RESULTS / "benchmark").glob("*/run.json"))]
@@ -311,6 +327,7 @@ KINDS: dict[str, Callable[[str], str]] = {
     "experiments": experiments_table,
     "radio": radio_table,
     "world-costs": costs_table,
+    "world-methods": methods_table,
     "soaks": soaks_table,
     "contacts": contacts_table,
     "redundancy": redundancy_table,

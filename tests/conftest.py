@@ -1,8 +1,10 @@
 """What tests of several rooms share, and how they are shared among processes."""
 
+import collections
 import contextlib
 import functools
 import gc
+import hashlib
 import importlib
 import os
 import re
@@ -44,15 +46,45 @@ def unit(file: str) -> str:
     return file if re.search(r'scope="module"|^@cache$|^@functools.cache$', text, re.MULTILINE) else ""
 
 
+# The longest units first, so that both processes end together; the browser's, which waits for frames, beside mypy.
+FIRST = (
+    "browser",
+    "export",
+    "numba",
+    "commands",
+    "tests/methods/test_aggregation.py",
+    "tests/experiments/test_engine.py",
+)
+CHUNK = 8  # tests of other files that go to a process at once: one by one it would wait for the next
+
+
+def pytest_collection_modifyitems(config, items):
+    """Units by name, then files that share what took time, then the rest, in both processes alike."""
+    if hasattr(config, "workerinput"):
+        ranks = {name: rank for rank, name in enumerate(FIRST)}
+        names = [unit(item.nodeid.partition("::")[0]) for item in items]
+        order = [(ranks.get(name, len(ranks) + (not name)), k) for k, name in enumerate(names)]
+        items[:] = [items[k] for _, k in sorted(order)]
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
-    """Whole units, the largest first, then tests one by one: `pytest -n 2 --dist loadgroup`."""
+    """Whole units, then tests of the other files a few at a time: `pytest -n 2 --dist loadgroup`."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Units(LoadScopeScheduling):
-        def _split_scope(self, nodeid):
-            return unit(nodeid.partition("::")[0]) or nodeid
+        def __init__(self, *given):
+            super().__init__(*given)
+            self._scopes, self._sizes = {}, collections.Counter()
 
+        def _split_scope(self, nodeid):
+            if nodeid not in self._scopes:
+                file = nodeid.partition("::")[0]
+                self._scopes[nodeid] = unit(file) or f"{file} {self._sizes[file] // CHUNK}"
+                self._sizes[file] += 1
+            return self._scopes[nodeid]
+
+    config.option.loadscopereorder = False  # the order is that of the collection
     return Units(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
@@ -186,15 +218,15 @@ def no_learning_curves():
         yield
 
 
-DRAFTS: dict = {}  # shape of a network -> (its graph, for every weight in it the names of the parameters it is made of)
+# Graphs that torch exported, by the shape of their network: an export takes seconds, and export_actor holds every file
+# against torch, so that a stale graph or a weight in a wrong place does not pass. To write them anew, when the network
+# or torch has changed: remove the folder, then PHYGAIL_DRAFTS=write pytest -n0 over files that use `exported_once`.
+DRAFTS = Path(__file__).parent / "data" / "drafts"
 
 
 @pytest.fixture(scope="module")
 def exported_once():
-    """Torch exports networks of one shape once, for seconds; the next ones put their weights into that graph.
-
-    `export_actor` holds every file against torch: weights in a wrong place would not pass.
-    """
+    """Policies of the shapes in tests/data/drafts are made of these graphs; torch exports the others."""
     pytest.importorskip("torch")
     from phygail.methods.phygail import export
 
@@ -205,19 +237,28 @@ def exported_once():
 
 def _filled(to_onnx, module, graph):
     import numpy as np
-    from onnx import ModelProto, numpy_helper
+    import onnx
+    from onnx import numpy_helper
 
     state = {name: tensor.numpy() for name, tensor in module.state_dict().items()}
-    shape = f"{module}{module.actor.encoder.spec}{module.actor.command}{graph.edge is None}"
-    if shape not in DRAFTS:
-        draft = to_onnx(module, graph)
-        DRAFTS[shape] = draft, {entry.name: _made_of(entry, state) for entry in draft.graph.initializer}
-    draft, parts = DRAFTS[shape]
-    model = ModelProto()
-    model.CopyFrom(draft)
+    shape = f"{module}{module.actor.encoder.spec}{module.actor.command}{graph.edge is None}{graph.mask.shape[1]}"
+    file = DRAFTS / f"{hashlib.sha256(shape.encode()).hexdigest()[:12]}.onnx"
+    if not file.exists():
+        model = to_onnx(module, graph)
+        if os.environ.get("PHYGAIL_DRAFTS") == "write":
+            draft = onnx.ModelProto()
+            draft.CopyFrom(model)
+            for entry in draft.graph.initializer:
+                if parts := _made_of(entry, state):  # the names instead of the numbers
+                    entry.ClearField("raw_data")
+                    entry.doc_string = " ".join(parts)
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(draft.SerializeToString())
+        return model
+    model = onnx.load_model_from_string(file.read_bytes())
     for entry in model.graph.initializer:
-        if parts[entry.name]:
-            values = np.concatenate([state[name] for name in parts[entry.name]])
+        if entry.doc_string:
+            values = np.concatenate([state[name] for name in entry.doc_string.split()])
             entry.CopyFrom(numpy_helper.from_array(values, entry.name))
     return model
 

@@ -459,7 +459,11 @@ def report_text(rows: list[dict[str, str]]) -> str:
         for row, kind, why in fates
         if kind != "killed"
     ]
-    return "\n".join([_HEAD, *table, "", "## Survivors", "", *known]) + "\n"
+    counts = _counts(fates)
+    others = counts.total() - counts["equivalent"]
+    killed = counts["killed"]
+    strictly = f"Of the {others} that are not the same program {killed} are killed, {killed / others:.0%}."
+    return "\n".join([_HEAD, *table, "", strictly, "", "## Survivors", "", *known]) + "\n"
 
 
 def _line(name: str, counts: Counter[str]) -> str:

@@ -1,8 +1,10 @@
 """Where is it? One grep finds it, in the room where one would look first; and a question leads to few files."""
 
+import ast
 import importlib.util
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -54,3 +56,31 @@ def counter():
 def test_a_question_leads_to_few_files(question, counter, tmp_path):
     files = counter.QUESTIONS[question](tmp_path)
     assert len(files) <= counter.LIMITS[question], sorted(files)
+
+
+# Longer than 50 lines; the docstring says why.
+LONG = {
+    "experiments/runner.py compare",
+    "methods/phygail/plus_batch.py _look_all",
+    "methods/reach_evolved/compiled.py episode",
+    "methods/reach_evolved/twin.py episode",
+}
+
+
+def test_files_folders_and_functions_are_small():
+    """At most 130 files of 450 lines, 20 in a folder; functions of 50 lines, 80 where the docstring says why."""
+    files = sorted(PACKAGE.rglob("*.py"))
+    assert len(files) <= 130
+    assert max(Counter(path.parent for path in files).values()) <= 20
+    long = {}
+    for path in files:
+        text = path.read_text(encoding="utf-8")
+        assert text.count("\n") <= 450, path
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = node.end_lineno - node.lineno + 1
+                if lines > 50:
+                    long[f"{path.relative_to(PACKAGE).as_posix()} {node.name}"] = lines
+                    assert "Long b" in ast.get_docstring(node), (path, node.name)
+    assert set(long) == LONG
+    assert max(long.values()) <= 80

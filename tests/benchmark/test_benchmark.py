@@ -102,3 +102,10 @@ def test_the_command_flies_scores_and_an_entry_must_be_whole(tmp_path, monkeypat
         read_entry(out)
     record = json.loads((out / "run.json").read_text(encoding="utf-8"))
     assert record["config"]["safety"] == "off"
+
+
+def test_a_method_that_plans_ahead_tells_once():
+    """vcr: everybody's place, 10 bytes, passed on by each of 50 members; hero says the same in each of 20 steps."""
+    once, always = (score([row(name, "swarms/a", 20)]).kilobytes for name in ("vcr", "hero"))
+    assert once == pytest.approx(50 * 10 / 1000)
+    assert always == pytest.approx(20 * 50 * 10 / 1000)

@@ -235,7 +235,7 @@ _PLAUSIBLE = st.fixed_dictionaries(
 )  # fmt: skip
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(_VALUES | st.builds(lambda entries: {"scenarios": entries}, st.lists(_PLAUSIBLE | _VALUES, max_size=3)))
 def test_any_json_loads_or_is_an_input_error(tmp_path, content):
     file = tmp_path / "cases.json"

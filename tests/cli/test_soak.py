@@ -176,6 +176,8 @@ def test_soak_in_another_world(tmp_path):
     (["recover", "--uavs", "30", "--hold", "3", "--world", "hold=3"], "cannot be combined"),
     (["soak", "--episodes", "0", "--out", "x"], "0 episodes"),
     (["soak", "--method", "nobody", "--out", "x"], "nobody"),
+    (["soak", "--workers", "0", "--out", "x"], "0 workers"),
+    (["recover", "--uavs", "30", "--obstacles", "8:80-40"], "smallest radius 80"),
     (["recover", "--uavs", "30", "--wind", "11"], "below the speed limit"),
     (["train", "reach-evolved", "--waves", "3:40:150", "--out", "x"], "--waves: training flies the plain world"),
     (["train", "cr-ma", "--world=hold=3"], "--world: training flies the plain world"),

@@ -10,13 +10,14 @@ from phygail.methods.phygail.heads import Actor
 from phygail.methods.phygail.learner import actor_config
 from phygail.methods.phygail.network import EncoderSpec
 
-pytestmark = pytest.mark.xdist_group("export")  # torch loads its exporter for seconds: once
+# Torch loads its exporter for seconds: once.
+pytestmark = [pytest.mark.xdist_group("export"), pytest.mark.usefixtures("exported_once")]
 
 
 @pytest.fixture
 def weights(tmp_path):
     with seeded(0):
-        actor = Actor(EncoderSpec(layers=1, layer="sage"))
+        actor = Actor(EncoderSpec())
     save_weights(tmp_path / "actor.safetensors", actor.state_dict(), actor_config(actor, PAPER, epochs=3))
     return tmp_path / "actor.safetensors"
 
@@ -24,14 +25,14 @@ def weights(tmp_path):
 def test_export_writes_a_policy_that_says_how_it_was_trained(weights, tmp_path, capsys):
     out = tmp_path / "new" / "policy.onnx"
     assert main(["export", str(weights), "--out", str(out)]) == 0
-    count = parameter_count(Actor(EncoderSpec(layers=1, layer="sage")))
+    count = parameter_count(Actor(EncoderSpec()))
     assert f"{count:,} parameters" in capsys.readouterr().out
     assert json.loads(load_policy(out).card["training"])["epochs"] == 3
 
 
 def test_export_says_what_it_wrote_of_phygail_plus(tmp_path, capsys):
     spec = EncoderSpec(
-        layers=1, width=4, features=plus.NODE_NUMBERS, types=4, compact=True, edge_features=plus.EDGE_NUMBERS
+        layers=1, width=8, features=plus.NODE_NUMBERS, types=4, compact=True, edge_features=plus.EDGE_NUMBERS
     )
     with seeded(0):
         actor = Actor(spec, command="disc")

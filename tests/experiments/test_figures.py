@@ -7,7 +7,7 @@ from PIL import Image
 
 from phygail.config import InputError
 from phygail.experiments.figures import SPREAD, curves_figure, draw_curves, draw_over_bound, over_bound_figure
-from phygail.experiments.statistics import mean_interval, ratio_interval, share_interval
+from phygail.experiments.statistics import log_mean_interval, mean_interval, ratio_interval, share_interval
 from phygail.render.style import METHOD_STYLES
 
 
@@ -75,11 +75,21 @@ def test_curves_have_three_panels_per_size_and_hand_worked_means():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["reach", "sidr", "lower bound"]
 
 
-def test_equal_bands_are_drawn_once():
-    """Both methods reconnect always; their times differ."""
+def test_who_never_fails_has_no_band_of_its_rate():
+    """Both methods reconnect always; their times differ. One failure brings the band back."""
     rate, time, _ = curves_figure(two_sizes()).axes[:3]
-    assert [len(rate.collections), len(time.collections)] == [1, 2]
+    assert [len(rate.collections), len(time.collections)] == [0, 2]
     assert len(rate.lines) == 2
+    fails = pl.col("method") == "sidr"
+    once = two_sizes().with_columns(converged=pl.when(fails).then(0).otherwise(pl.col("converged")))
+    assert len(curves_figure(once).axes[0].collections) == 1
+
+
+def test_the_interval_of_a_mean_on_a_log_axis_stays_above_zero():
+    """(1, 3): mean 2, standard error 1, so 1.96 / 2 of it either way in logarithms."""
+    assert log_mean_interval(np.array([1.0, 3.0])) == pytest.approx((2.0, 2 / np.exp(0.98), 2 * np.exp(0.98)), rel=1e-4)
+    assert log_mean_interval(np.zeros(3)) == (0.0, 0.0, 0.0)
+    assert np.isnan(log_mean_interval(np.array([1.0]))[1:]).all()
 
 
 def test_a_single_case_per_setting_has_lines_without_bands():

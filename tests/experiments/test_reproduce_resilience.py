@@ -14,6 +14,7 @@ from phygail.experiments.reproduce import (
     read_curves,
     resilience_figure,
     save_curves,
+    shared,
 )
 from phygail.swarm.scenario import make_scenario
 from phygail.swarm.simulator import initial_state
@@ -33,6 +34,11 @@ def test_a_flight_that_has_ended_keeps_its_last_share():
     assert mean.tolist() == [0.5, 0.75, 0.75, 1.0]
     assert low.tolist() == pytest.approx([0.5, 0.55, 0.55, 1.0])
     assert high.tolist() == pytest.approx([0.5, 0.95, 0.95, 1.0])
+
+
+def test_methods_are_drawn_on_the_cases_that_all_have_flown():
+    both = [Curve("", name, "a", 0.1, (), (0.5, 1.0)) for name in ("reach", "sidr")]
+    assert shared([*both, Curve("", "sidr", "b", 0.1, (), (0.1, 1.0))]) == both
 
 
 def test_curves_are_read_as_they_were_saved(tmp_path):

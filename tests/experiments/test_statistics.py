@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+import polars as pl
 import pytest
 
 from phygail.experiments.rows import COLUMNS, rows_table
-from phygail.experiments.statistics import split_cases, steps_by_damage, summarize
+from phygail.experiments.statistics import common_by_world, split_cases, steps_by_damage, summarize
 from phygail.experiments.summary import summary_markdown
 
 
@@ -111,3 +112,10 @@ def test_the_markdown_says_how_the_rows_were_made():
 def test_the_markdown_of_connected_scenarios_says_that_there_is_nothing_to_compare():
     rows = rows_table([flown("c", "x", 0, 0.0, bound=0, subnets=1)])
     assert "nothing to compare" in summary_markdown(rows, {"scenarios": 1, "content": "sha256:0", "safety": "off"}, "")
+
+
+def test_worlds_are_compared_on_the_cases_that_all_methods_there_have_flown():
+    all_of = [("", "sidr", "a"), ("", "sidr", "b"), ("", "reach", "a"), ("wind=3", "sidr", "b")]
+    rows = pl.DataFrame(all_of, schema=["world", "method", "scenario"], orient="row")
+    assert common_by_world(rows, fewest=1).rows() == [all_of[0], all_of[2], all_of[3]]
+    assert common_by_world(rows, fewest=2).rows() == all_of[:2]  # too few of reach, too few in the wind

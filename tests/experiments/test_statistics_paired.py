@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 
 from phygail.experiments.rows import COLUMNS, rows_table
-from phygail.experiments.statistics import NORMAL_95, compare_paired, paired_ratio
+from phygail.experiments.statistics import NORMAL_95, compare_paired, paired_ratio, world_means
+from phygail.render.tables import interval_text
 
 
 def test_a_method_that_always_needs_half_is_sure_to_need_half():
@@ -65,3 +67,26 @@ def test_only_cases_that_both_flew_count():
     (ratio, low, high), count = compare_paired(rows_table(rows), "reach", "sidr")
     assert (ratio, low, high, count) == (0.5, 0.5, 0.5, 2)
     assert compare_paired(rows_table(rows), "reach", "hero")[1] == 0
+
+
+def test_the_factor_of_a_world_to_the_plain_one_has_the_interval_of_a_paired_ratio():
+    """Split for (10, 30) steps in the plain world, (20, 80) in another: 100 / 40; a case of one world is left out."""
+    flown = [("a", "", 10), ("b", "", 30), ("a", "walls", 20), ("b", "walls", 80), ("c", "walls", 500)]
+    rows = pl.DataFrame(
+        [
+            {
+                "scenario": case, "world": world, "method": "sidr", "uavs": 20, "damaged": 5, "converged": 1,
+                "steps": steps, "split_steps": None if world == "" else steps, "resplits": None, "first_step": None,
+                "largest_share": 0.5, "contact_events_per_uav": 0.0,
+            }
+            for case, world, steps in flown
+        ],
+        schema_overrides={"split_steps": pl.Int64, "resplits": pl.Int64, "first_step": pl.Int64},
+    )  # fmt: skip
+    plain, walls = world_means(rows).iter_rows(named=True)
+    assert (plain["factor"], plain["factor_low"], plain["factor_high"]) == (1.0, 1.0, 1.0)
+    expected = paired_ratio(np.array([20.0, 80.0]), np.array([10.0, 30.0]), np.array(["s", "s"]))
+    assert (walls["factor"], walls["factor_low"], walls["factor_high"]) == pytest.approx(expected)
+    assert (walls["factor"], walls["cases"]) == (2.5, 3)
+    assert interval_text(2.5, 1.0, 4.0) == "2.50 (1.00 to 4.00)"
+    assert interval_text(1.0, 1.0, 1.0) == "1.00"

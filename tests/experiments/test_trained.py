@@ -6,18 +6,29 @@ import json
 import shutil
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from phygail.config import InputError
+from phygail.experiments import paper_tables
 from phygail.experiments.catalog import EXPERIMENTS
 from phygail.experiments.experiment import Experiment, Leg, Scale, Variant
 from phygail.experiments.figures import budget_means, learning_curves, learning_figure, neighbors_figure, sweep
-from phygail.experiments.paper_tables import variants, verdicts
+from phygail.experiments.paper_tables import changes, variants, verdicts
 from phygail.experiments.reproduce import REPORT, report_text, run_experiment, write_report
 from phygail.experiments.rows import read_rows
 from phygail.experiments.runner import Flying
-from phygail.experiments.statistics import load_evidence, validations
-from phygail.experiments.trained import Budget, choose_checkpoints, draw_case, finished, train_variants, variant_config
+from phygail.experiments.statistics import Evidence, load_evidence, validations
+from phygail.experiments.trained import (
+    TRANSFER,
+    Budget,
+    answered,
+    choose_checkpoints,
+    draw_case,
+    finished,
+    train_variants,
+    variant_config,
+)
 from phygail.methods import METHODS
 from phygail.methods.phygail.experts.database import concatenate, pack, write_archive
 from phygail.methods.phygail.experts.recipe import Recipe, demonstrate
@@ -166,8 +177,8 @@ def test_trainings_on_ray_are_those_of_one_process(ground, toy, budget, how):
         assert one.read_bytes() == other.read_bytes()
 
 
-def verdict_of(toy, steps):
-    """The verdict on no-gail, given (steps of full, steps of no-gail) by seed on one case."""
+def verdict_of(toy, steps, table=verdicts):
+    """What a table says of no-gail, given (steps of full, steps of no-gail) by seed on one case."""
     evidence = load_evidence(TOY, toy)
     template = evidence.rows.to_dicts()[0]
     rows = [
@@ -175,7 +186,7 @@ def verdict_of(toy, steps):
         for seed, pair in enumerate(steps)
         for name, taken in zip(("full", "no-gail"), pair, strict=True)
     ]
-    return next(x for x in verdicts(replace(evidence, rows=type(evidence.rows)(rows))).splitlines() if "no-gail" in x)
+    return next(x for x in table(replace(evidence, rows=type(evidence.rows)(rows))).splitlines() if "no-gail" in x)
 
 
 def test_a_claim_is_confirmed_only_by_an_interval_over_seeds(toy):
@@ -184,6 +195,34 @@ def test_a_claim_is_confirmed_only_by_an_interval_over_seeds(toy):
     assert "; refuted" in verdict_of(toy, [(100, 90), (100, 88), (100, 86)])
     assert "; undecided" in verdict_of(toy, [(100, 90), (100, 112), (100, 100)])
     assert "1.100; undecided: one seed" in verdict_of(toy, [(100, 110)])
+
+
+def test_a_change_is_faster_or_slower_by_an_interval_over_seeds(toy, monkeypatch):
+    folders = {f"{name}-s{seed}": toy / "full-s0" for name in ("full", "no-gail") for seed in range(3)}
+    monkeypatch.setattr(paper_tables, "trainings_of", lambda folder: folders.items())
+    monkeypatch.setattr(paper_tables, "log_entries", lambda folder: [{"cpu_minutes": 6.0}])
+    line = verdict_of(toy, [(100, 90), (100, 88), (100, 86)], changes)
+    assert line.split(" | ")[1:4] == ["6.0", "0.000", "88.0"]  # the toy flight does not reconnect
+    assert "0.880 (0.830 to 0.930, 3 seeds); faster" in line
+    assert "; slower" in verdict_of(toy, [(100, 110), (100, 112), (100, 114)], changes)
+
+
+def test_every_change_of_transfer_is_a_setting_that_differs_from_the_unchanged():
+    """At least twenty of them, and no two alike."""
+    budget = Budget(profile=TRANSFER.profile)
+    configs = [variant_config(variant, 0, budget) for variant in TRANSFER.variants]
+    assert len(set(configs)) == len(configs) >= 21
+    assert all(config.pool for config in configs)  # no demonstrations are needed
+
+
+def test_a_training_whose_flights_are_all_there_is_not_repeated(toy, tmp_path, budget, how):
+    """One flight each: without the run folders nothing is trained for it again, for two or another budget it is."""
+    moved = replace(budget, runs=tmp_path / "nowhere")
+    assert list(train_variants(TOY, toy, moved, how, flights=1)) == []
+    config = variant_config(TOY.variants[0], 0, budget)
+    assert answered(toy / "full-s0", config, 1)
+    assert not answered(toy / "full-s0", config, 2)
+    assert not answered(toy / "full-s0", replace(config, epochs=3), 1)
 
 
 def test_differences_are_to_the_full_model(toy):
@@ -230,11 +269,25 @@ def test_time_and_contacts_are_drawn_over_both_budgets(toy):
 def test_the_curve_of_a_variant_is_the_mean_of_its_seeds(tmp_path):
     for seed, success in enumerate((0.2, 0.6)):
         (tmp_path / f"full-s{seed}").mkdir()
-        entry = {"epoch": 5, "validation": {"success": success, "over_bound": 2.0, "mean_steps": 9.0}}
+        score = {"success": success, "over_bound": 2.0, "mean_steps": 9.0}
+        entry = {"epoch": 5, "cpu_minutes": 1.0 + seed, "validation": score}
         (tmp_path / f"full-s{seed}" / "log.jsonl").write_text(
             json.dumps({"epoch": 1}) + "\n" + json.dumps(entry) + "\n"
         )
-    assert learning_curves(tmp_path)["full"]["success"].to_list() == pytest.approx([0.4])
+    curve = learning_curves(tmp_path)["full"]
+    assert curve["success"].to_list() == pytest.approx([0.4])
+    assert curve["cpu_minutes"].to_list() == [1.5]
+    axes = learning_figure(Evidence(TOY, pl.DataFrame(), (), (), "", tmp_path)).axes[0]
+    assert axes.get_xlabel() == "CPU minutes of one core"
+    assert list(axes.lines[0].get_xdata()) == [1.5]
+
+
+def test_without_minutes_in_a_log_the_curve_is_drawn_over_epochs(tmp_path):
+    (tmp_path / "full-s0").mkdir()
+    score = {"success": 0.5, "over_bound": 2.0, "mean_steps": 9.0}
+    (tmp_path / "full-s0" / "log.jsonl").write_text(json.dumps({"epoch": 5, "validation": score}) + "\n")
+    axes = learning_figure(Evidence(TOY, pl.DataFrame(), (), (), "", tmp_path)).axes[0]
+    assert (axes.get_xlabel(), list(axes.lines[0].get_xdata())) == ("epoch", [5])
 
 
 def test_without_a_database_or_a_method_one_line_says_so(tmp_path, budget, how):

@@ -14,6 +14,8 @@ from phygail.swarm.batch import initial_batch, step_batch
 from phygail.swarm.scenario import make_scenario
 from phygail.swarm.tree import bound_steps
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
+
 
 @pytest.fixture(scope="module")
 def pool():

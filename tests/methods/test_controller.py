@@ -77,11 +77,13 @@ def test_all_estimates_at_once_fly_as_a_copy_of_the_rule_for_every_uav(name, uav
     copies = sensed_controller(slow_form(name), scenario, sensing, np.random.default_rng(0))
     state = initial_state(scenario)
     subnets = state.links.count
-    for _ in range(30):
+    for k in range(30):
         velocities = at_once(state)
         np.testing.assert_allclose(velocities, copies(state), atol=1e-9)
         state = step(state, velocities)
-    assert state.links.count < subnets
+        if k >= 12 and state.links.count < subnets:
+            return
+    pytest.fail("nobody met")
 
 
 SIGHTINGS: list[tuple[np.ndarray, np.ndarray]] = []

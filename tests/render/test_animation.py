@@ -15,6 +15,7 @@ from phygail.render.style import FAILURE, SUCCESS
 from phygail.rng import generator
 from phygail.swarm.scenario import Scenario, draw_scenario, make_scenario
 from phygail.swarm.simulator import Episode, fly
+from phygail.swarm.world import Event, LinkModel, World
 
 SECOND_COLOR = "#E69F00"  # of the second largest subnet
 
@@ -150,3 +151,47 @@ def test_bad_requests_are_refused_and_nothing_is_written(flights, tmp_path):
     with pytest.raises(InputError, match="record=True"):
         animate_recovery({"sidr": run_episode(two_apart(400.0), "sidr")}, tmp_path / "a.mp4")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_who_is_lost_in_flight_flashes_red():
+    """Three in a line of links, the middle is lost at step 5: red from there on, none before."""
+    line = [[0.0, 0.0], [100.0, 0.0], [200.0, 0.0], [600.0, 0.0]]
+    scenario = make_scenario("line", line, world=World(events=(Event(5, (1,)),)), budget_steps=40)
+    stage = Stage({"hover": hover(scenario)})
+    middle = scenario.layout[1]
+    (panel,) = stage._panels
+    stage.image(4)
+    assert panel._flash.get_xydata().shape == (0, 2)
+    stage.image(5)
+    np.testing.assert_array_equal(panel._flash.get_xydata(), [middle])
+    stage.image(20)
+    assert panel._flash.get_xydata().shape == (0, 2)
+    np.testing.assert_array_equal(panel._fallen.get_xydata(), [middle])
+
+
+def test_links_that_are_out_are_dashed_and_exactly_those_within_range():
+    near = [[0.0, 0.0], [100.0, 0.0], [200.0, 0.0], [600.0, 0.0]]
+    world = World(links=LinkModel(outage_share=0.5, outage_s=2.0), seed=3)
+    stage = Stage({"hover": hover(make_scenario("near", near, world=world, budget_steps=60))})
+    (panel,) = stage._panels
+    out, up = [], []
+    for step in range(0, 60, 5):
+        stage.image(step)
+        out.append(len(panel._out.get_segments()))
+        up.append(len(panel._links.get_segments()))
+    assert {a + b for a, b in zip(out, up, strict=True)} == {2}  # of two pairs within 120 m each is up or out
+    assert 0 < sum(out) < 24
+
+
+def test_the_higher_is_the_lighter_and_a_swarm_of_many_heights_has_a_palette(tmp_path):
+    row = np.stack([np.arange(90) * 100.0, np.zeros(90)], axis=1)
+    row[-1, 0] += 300.0
+    scenario = make_scenario("row", row, world=World(altitude=tuple(np.linspace(0, 80, 90))), budget_steps=3)
+    episode = hover(scenario)
+    (panel,) = Stage({"hover": episode})._panels
+    panel._place(episode.states[0])
+    colors = panel._dots.get_facecolor()[:89, :3]
+    assert (np.diff(colors.sum(axis=1)) > 0).all()
+    np.testing.assert_allclose(colors[0], to_rgb("#0072B2"), atol=1e-6)  # the lowest has the color of its subnet
+    animate_recovery({"hover": episode}, tmp_path / "a.gif", max_frames=3)
+    assert (tmp_path / "a.gif").exists()

@@ -25,6 +25,19 @@ swarms = st.integers(0, 30).flatmap(
 )
 
 
+@pytest.mark.parametrize(("more", "calls"), [(0, 0), (1, 1)])
+def test_few_nodes_are_joined_here_and_many_by_scipy(monkeypatch, more, calls):
+    """A pair of three nodes or so takes SciPy a hundred times as long as a loop."""
+    asked = []
+    known = connected_components
+    monkeypatch.setattr(
+        "phygail.swarm.links.connected_components", lambda graph, **given: asked.append(1) or known(graph, **given)
+    )
+    n = FEW - 1 + more
+    labels, count = label_subnets(n, np.array([[0, n - 1]]))
+    assert (count, labels[n - 1], len(asked)) == (n - 1, labels[0], calls)
+
+
 def line(*xs: float) -> np.ndarray:
     return np.array([[x, 0.0] for x in xs])
 

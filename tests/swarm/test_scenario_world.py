@@ -5,7 +5,7 @@ import pytest
 
 from phygail.config import InputError, Physics
 from phygail.swarm.checks import LARGEST_BUDGET_STEPS
-from phygail.swarm.scenario import budget_in, lead_steps, pace, scenario_from_json
+from phygail.swarm.scenario import budget_in, lead_steps, pace, scenario_from_json, way_steps
 from phygail.swarm.world import Event, Knowledge, Obstacle, Vehicle, World
 
 PHYSICS = Physics()  # 10 m/s in steps of 0.1 s: 1 m a step
@@ -26,6 +26,14 @@ def test_every_part_of_a_budget_is_added():
     assert budget(World(vehicle=turning, knowledge=wrong)) == 250 + 67 + 13
     assert budget(World(vehicle=turning, knowledge=wrong, events=late)) == 250 + 67 + 13 + 30
     assert budget(World(vehicle=turning, knowledge=wrong, events=late, hold_steps=5)) == 250 + 67 + 13 + 30 + 4
+
+
+@pytest.mark.parametrize(("over", "steps"), [(0.0, 20), (0.5e-9, 20), (1.5e-9, 21), (1e-6, 21)])
+def test_a_billionth_of_a_step_is_rounding_and_more_is_not(over, steps):
+    """20 m at 1 m a step; ten steps against a wind that leaves half of the speed and a trifle less."""
+    assert way_steps(20.0 + over, PHYSICS) == steps
+    wind = Vehicle(wind_mps=(10.0 * (1.0 - 10.0 / (20.0 + over)), 0.0))
+    assert budget(World(vehicle=wind), 10) == steps
 
 
 @pytest.mark.parametrize(("wind_mps", "share"), [((0.0, 0.0), 1.0), ((3.0, -4.0), 0.5), ((-9.0, 0.0), 0.1)])

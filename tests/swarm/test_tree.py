@@ -7,7 +7,7 @@ from scipy.spatial import Delaunay
 
 from phygail.rng import generator
 from phygail.swarm import tree
-from phygail.swarm.tree import SMALL, gap_m, prim_tree, spanning_tree
+from phygail.swarm.tree import SMALL, dense_tree, gap_m, prim_tree, spanning_tree
 
 
 def clouds() -> list:
@@ -53,6 +53,21 @@ def test_gap_sums_what_the_tree_lacks():
     points = np.array([[0.0, 0.0], [150.0, 0.0], [150.0, 100.0], [150.0, 270.0]])
     assert gap_m(points, 120.0) == pytest.approx(30.0 + 50.0)
     assert gap_m(points, 170.0) == 0.0
+
+
+def test_a_dense_tree_is_the_tree_of_its_weights():
+    points = generator(3, "dense tree").uniform(0, 900, (30, 2))
+    edges, lengths = dense_tree(np.linalg.norm(points[:, None] - points, axis=2))
+    assert nx.is_tree(nx.Graph(edges.tolist()))
+    np.testing.assert_allclose(np.sort(lengths), oracle_lengths(points), atol=1e-9)
+
+
+def test_gap_at_heights_is_what_the_plane_lacks():
+    """72-96-120: at dz = 72 a link is 96 m long in the plane; dz = 130 leaves no link, whatever the distance."""
+    points = np.array([[0.0, 0.0], [150.0, 0.0], [150.0, 30.0]])
+    assert gap_m(points, 120.0, np.array([0.0, 72.0, 72.0])) == pytest.approx(150 - 96)
+    assert gap_m(points, 120.0, np.array([0.0, 130.0, 130.0])) == np.inf
+    assert gap_m(points, 120.0, np.zeros(3)) == pytest.approx(gap_m(points, 120.0))
 
 
 def no_prim(points):

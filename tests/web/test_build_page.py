@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.web.conftest import settle
 
 from phygail.cli.main import main
 from phygail.cli.recover import save_trajectory
@@ -17,7 +18,7 @@ from phygail.web.build import PAGE, SCRIPTS
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(600)]
 
 SMALL = "n=60&lost=0.5&seed=3&speed=1"  # quick to fly
 PICTURE = """index => {
@@ -34,13 +35,6 @@ def list_presets() -> list[str]:
 def app(page: Page, what: str) -> Any:
     """A value of the page's own state."""
     return page.evaluate(f"phygail.app.{what}")
-
-
-def settle(page: Page) -> None:
-    """Wait until what was pressed is drawn."""
-    page.evaluate(
-        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
-    )
 
 
 def paused(page: Page, step: int = 0) -> None:
@@ -79,11 +73,15 @@ def drop_file(page: Page, name: str, text: str) -> None:
 
 
 def test_a_new_user_sees_the_swarm_struck_and_one_again(visit):
-    page = visit.open("n=100&lost=0.5&seed=7&speed=1")
+    page = visit.open("n=100&lost=0.5&seed=7&speed=8")
     assert "one network" in page.inner_text("#story")
-    page.wait_for_selector("text=/^Strike: 50 UAVs lost/")
-    page.select_option("#speed", "8")
-    page.wait_for_selector("text=/^One network again: /", timeout=60_000)
+    visit.go_on()
+    visit.until("phygail.app.race.done && phygail.app.clock >= phygail.app.race.length")
+    settle(page)
+    whole, struck, *_, again = visit.told()
+    assert whole.startswith("100 UAVs, one network: ")
+    assert struck.startswith("Strike: 50 UAVs lost")
+    assert again.startswith("One network again: ")
     assert page.locator(".lane.won").count() >= 1
     assert int(page.locator('#table tr[data-method="sidr"] td').nth(1).inner_text()) > 0
 
@@ -92,6 +90,7 @@ def test_play_pause_and_replay(visit):
     page = visit.open(SMALL)
     page.click("#play")
     held = app(page, "clock")
+    visit.go_on()
     settle(page)
     assert app(page, "clock") == held
     assert page.inner_text("#play-text") == "Play"
@@ -100,8 +99,9 @@ def test_play_pause_and_replay(visit):
     page.evaluate("phygail.app.race.advanceTo(5000); phygail.app.seek(5000)")
     settle(page)
     assert page.inner_text("#play-text") == "Replay"
+    before = len(visit.told())
     page.click("#play")
-    visit.until("phygail.app.clock < 0")
+    visit.until(f"told.slice({before}).some((text) => text.includes('one network:'))")  # from before the strike
 
 
 def test_restart_step_and_scrub(visit):
@@ -334,7 +334,7 @@ def test_a_copied_link_brings_the_case_back(visit):
     steps = page.evaluate("phygail.app.race.results().map(row => [row.name, row.steps])")
     other = page.context.new_page()  # two tabs do not know of each other
     other.goto(link)
-    other.wait_for_timeout(200)
+    settle(other)
     other.evaluate("phygail.app.race.advanceTo(5000)")
     assert other.evaluate("phygail.app.race.results().map(row => [row.name, row.steps])") == steps
 
@@ -474,6 +474,7 @@ def test_a_link_of_garbage_opens_the_usual_case(visit):
 
 def test_a_resized_window_in_mid_flight_keeps_the_race(visit):
     page = visit.open(f"{SMALL}&speed=4")
+    visit.go_on()
     visit.until("phygail.app.clock > 3")
     for width in (360, 2000, 800):
         page.set_viewport_size({"width": width, "height": 700})
@@ -490,6 +491,7 @@ def test_who_wants_no_motion_is_not_moved(visit):
     assert (app(page, "clock"), app(page, "playing")) == (0, False)
     assert page.inner_text("#story").startswith("Strike: 30 UAVs lost")
     page.click("#play")
+    visit.go_on()
     visit.until("phygail.app.clock > 1")
 
 

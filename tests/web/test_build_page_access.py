@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.web.conftest import give_up
+from tests.web.conftest import give_up, settle
 
-pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.xdist_group("browser"), pytest.mark.timeout(600)]
 
 AXE = Path(sys.prefix) / "node" / "node_modules" / "axe-core" / "axe.min.js"
 
@@ -70,7 +70,7 @@ def test_every_control_has_a_name_and_a_key(visit):
 def test_the_picture_is_told_in_words(visit):
     page = visit.open("n=60&lost=0.5&seed=3")
     page.evaluate("phygail.app.seek(0)")
-    page.wait_for_timeout(100)
+    settle(page)
     label = page.locator(".lane canvas").first.get_attribute("aria-label")
     assert label.startswith("reach-evolved: 30 UAVs flying, ")
     assert " subnets, the largest of " in label
@@ -80,7 +80,7 @@ def test_neighboring_subnets_differ_in_color_and_the_colors_in_shape(visit):
     """No color stands alone: the six largest subnets have six colors, equal colors further down other shapes."""
     page = visit.open("n=500&lost=0.9&seed=1&speed=1")
     page.evaluate("phygail.app.seek(0)")
-    page.wait_for_timeout(100)
+    settle(page)
     marks = page.evaluate(
         "Array.from({length: 12}, (_, k) => Object.values(phygail.lanes.cards[0].shown.palette.subnet(k)).join())"
     )

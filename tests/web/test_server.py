@@ -96,7 +96,7 @@ def test_a_client_that_vanishes_takes_its_worker_along(client):
         socket.send_text(fly_message(race=6, **far))
         hear(socket, 3)
         assert client.app.state.hub.running == 1
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while client.app.state.hub.running and time.monotonic() < deadline:
         time.sleep(0.1)
     assert client.app.state.hub.running == 0

@@ -23,8 +23,8 @@ from phygail.experiments.rows import Row, read_rows
 from phygail.experiments.statistics import NORMAL_95
 from phygail.files import read_json
 from phygail.methods.base import METHODS, make_method, why_not
+from phygail.methods.controller import plans_ahead
 from phygail.render.tables import cell_text, markdown_table
-from phygail.sensing.radio import Talk
 from phygail.swarm.scenario import Scenario, load_scenarios
 
 NAME = "benchmark 1"
@@ -62,7 +62,8 @@ class Score:
         over_bound: Geometric mean over cases of steps over lower bound, failures with the whole budget; (low, high)
             in `over_bound_95` hold 95 % by the spread of its logarithm over cases.
         contacts: Times that a pair came closer than the contact distance, per UAV. meters: Flown per UAV.
-        kilobytes: Told by radio per UAV (`sensing.radio`), at most: as if the network were one all the time.
+        kilobytes: Told by radio per UAV (`sensing.radio`), at most: as if the network were one all the time; a method
+            that plans ahead tells once.
     """
 
     method: str
@@ -79,8 +80,7 @@ def score(rows: Sequence[Row]) -> Score:
     """The score of one method from its rows."""
     ratio = np.array([row["steps"] / max(1, row["bound_steps"]) for row in rows])
     middle, low, high = geometric_mean(ratio)
-    talk = talk_of(rows[0]["method"])
-    told = None if talk is None else [row["steps"] * talk.bytes_per_step(row["alive"], row["uavs"]) for row in rows]
+    told = told_bytes(rows)
     return Score(
         rows[0]["method"],
         len(rows),
@@ -108,9 +108,14 @@ def against(rows: Sequence[Row], others: Sequence[Row]) -> tuple[float, float, f
     return geometric_mean(np.array(shared)) if shared else (math.nan, math.nan, math.nan)
 
 
-def talk_of(method: str) -> Talk | None:
-    """What a method broadcasts; None if it is not installed, or if no radio of a split swarm can tell it."""
-    return make_method(method).talk if method in METHODS and not why_not(method) else None
+def told_bytes(rows: Sequence[Row]) -> list[float] | None:
+    """Bytes that a UAV broadcasts in every flight; None if no radio of a split swarm can tell what the method knows."""
+    name = rows[0]["method"]
+    method = make_method(name) if name in METHODS and not why_not(name) else None
+    if method is None or method.talk is None:
+        return None
+    once = plans_ahead(method)
+    return [(1 if once else row["steps"]) * method.talk.bytes_per_step(row["alive"], row["uavs"]) for row in rows]
 
 
 def _mean(values: Iterable[float | None]) -> float:

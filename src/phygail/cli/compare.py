@@ -244,8 +244,9 @@ class Reproduce:
     """Some of the numbers of failures, e.g. 1,2, where single UAVs fail."""
     methods: Annotated[str | None, tyro.conf.arg(metavar="NAMES", help_behavior_hint="")] = None
     """Some of the methods, or others, e.g. one of --plugin."""
-    seed: Count = 0
-    """Of the scenarios: another seed draws other cases of the same settings, into a folder of its own."""
+    seed: MaybeCount = None
+    """Of the scenarios, 0 in most experiments: another one draws other cases of the same settings, into a folder of
+    its own."""
     workers: Count = 2
     """Processes, for flights and for trainings side by side; results do not depend on it."""
     engine: EngineName = "local"
@@ -257,8 +258,10 @@ class Reproduce:
     """Python file that registers further methods."""
     experts: Annotated[Path | None, tyro.conf.arg(metavar="FILE.h5", help_behavior_hint="")] = None
     """Expert database, for experiments that train policies: ablation, sensitivity, training, case-study."""
-    profile: Literal["compact", "paper-network", "paper", "smoke"] = "compact"
-    """Size of an epoch of training."""
+    profile: Annotated[
+        Literal["compact", "plus", "paper-network", "paper", "smoke"] | None, tyro.conf.arg(help_behavior_hint="")
+    ] = None
+    """Size of an epoch of training; compact unless given, plus for transfer."""
     epochs: Count = 0
     """Of every training, instead of the profile's."""
     seeds: Count = 1
@@ -300,10 +303,10 @@ class Reproduce:
         """Why one of all experiments cannot run with these flags; empty if it can."""
         from phygail.experiments.experiment import scaled
 
-        if experiment.variants and self.experts is None and self.training is None:
+        if experiment.variants and experiment.demonstrated and self.experts is None and self.training is None:
             return "it trains policies, give --experts FILE.h5"
         try:
-            scaled(experiment, self._scale())
+            scaled(experiment, self._scale(experiment))
         except InputError as error:
             return str(error)
         return ""
@@ -312,13 +315,13 @@ class Reproduce:
         from phygail.cli.options import note
         from phygail.experiments.reproduce import REPORT, run_experiment, write_report
 
-        run_experiment(experiment, out, self._scale(), self._flying(), self._budget())
+        run_experiment(experiment, out, self._scale(experiment), self._flying(), self._budget(experiment))
         evidence = write_report(experiment, out)
         print((out / REPORT).read_text(encoding="utf-8"))
         rows = f"{evidence.rows.height:,} rows, " if evidence.rows.height else ""
         note(f"{experiment.name}: {rows}tables in {out / REPORT}")
 
-    def _scale(self) -> Scale:
+    def _scale(self, experiment: Experiment) -> Scale:
         from phygail.experiments.experiment import Scale
         from phygail.experiments.grid import parse_numbers, parse_whole
 
@@ -327,15 +330,16 @@ class Reproduce:
             None if self.damage is None else parse_numbers(self.damage, "--damage"),
             None if self.methods is None else tuple(name.strip() for name in self.methods.split(",")),
             self.cases,
-            self.seed,
+            experiment.seed if self.seed is None else self.seed,
             None if self.failures is None else parse_whole(self.failures, "--failures"),
         )
 
-    def _budget(self) -> Budget:
+    def _budget(self, experiment: Experiment) -> Budget:
         from phygail.experiments.trained import Budget
 
         names = tuple(name.strip() for name in self.variants.split(",")) if self.variants else ()
-        return Budget(self.experts, self.profile, self.epochs, self.seeds, self.set, self.runs, names, self.training)
+        profile = self.profile or experiment.profile
+        return Budget(self.experts, profile, self.epochs, self.seeds, self.set, self.runs, names, self.training)
 
     def _flying(self) -> Flying:
         from phygail.cli.options import episodes_bar, note

@@ -61,6 +61,8 @@ class Soak:
         METHODS.get(self.method)
         if not 1 <= self.episodes <= 10_000_000:
             raise InputError(f"{self.episodes} episodes: choose from 1 to 10,000,000")
+        if self.workers < 1:
+            raise InputError(f"{self.workers} workers: choose at least 1")
         spec, safety = self.world.spec(), self.safety == "on"
         record = Record(self.out, {"method": self.method, "seed": self.seed, "safety": self.safety, "world": spec})
         kind = flown_by(self.method, spec, safety=safety)

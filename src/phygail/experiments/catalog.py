@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from phygail.config import Registry
 from phygail.experiments.experiment import WORLD_EXPERIMENTS, Experiment, Leg, Variant
+from phygail.experiments.trained import TRANSFER
 from phygail.sensing.imperfect import Sensing
 
 SIZES = (20, 50, 100, 200, 500)
@@ -25,7 +26,7 @@ FAST = (*POLICIES, *CHEAP[1:])
 PLANNERS = ("cr-mgc", "demd", "gdr-ts")  # seconds to minutes per case: fewer cases
 FEW = {500: 5}  # cases of planners where each takes a minute
 LARGE_SWARMS = {200: 20, 500: 10}  # of the fast methods: flights of 500 UAVs take a second each
-SLOW = {500: 1}  # of a rule with delayed news, where every UAV decides in an estimate of its own: 10 s a flight
+SLOW = {500: 2}  # of a rule with delayed news, where every UAV decides in an estimate of its own: 3 s a flight
 FEWER_OF_POLICY = {500: 20}  # of phygail-taught where a flight takes as long as a planner's: 5 to 10 s
 
 FEWER = "Planners fly fewer cases (column), the first of the same ones; every setting (N, damage) weighs the same."
@@ -425,6 +426,7 @@ _add_beyond(
     )
 )
 
+_add_beyond(TRANSFER)
 for _experiment in WORLD_EXPERIMENTS:
     _add_beyond(_experiment)
 

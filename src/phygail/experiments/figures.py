@@ -10,7 +10,6 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.collections import Collection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
@@ -21,7 +20,8 @@ from phygail.experiments.statistics import (
     SEEDED,
     Evidence,
     Interval,
-    mean_interval,
+    common_by_world,
+    log_mean_interval,
     ratio_interval,
     sensed_column,
     sensed_means,
@@ -73,8 +73,10 @@ DISTINCT = 8  # colors; further lines are dashed
 def curves_figure(rows: pl.DataFrame) -> Figure:
     """Convergence rate, mean recovery time (log axis) and contacts over the share of UAVs lost; one column per N.
 
-    Failures enter with the whole budget as their time (METHODS 2.6). Bands are 95 % confidence
-    intervals over cases: of a mean by 1.96 standard errors, of a rate by Wilson. The dashed line is the mean bound.
+    Failures enter with the whole budget as their time (METHODS 2.6). Bands are 95 % confidence intervals over cases:
+    of a mean by the standard error of its logarithm, of a rate by Wilson. Where nobody fails there is no band in
+    the upper panels: those of many methods would pile up, and say the number of cases only.
+    The dashed line is the mean bound.
 
     Args:
         rows: Columns of rows.csv (docs/formats.md).
@@ -88,8 +90,8 @@ def curves_figure(rows: pl.DataFrame) -> Figure:
         for name, style in styles.items():
             mine = here.filter(pl.col("name") == name)
             _add_curve(rate, mine, style, share_interval, "converged")
-            _add_curve(time, mine, style, mean_interval, "time_s")
-            _add_curve(contacts, mine, style, mean_interval, "contact_events_per_uav")
+            _add_curve(time, mine, style, log_mean_interval, "time_s")
+            _add_curve(contacts, mine, style, log_mean_interval, "contact_events_per_uav")
         rate.set_ylim(-0.04, 1.06)
         time.set_yscale("log", nonpositive="clip")  # methods differ by factors
         plain_log_ticks(time.yaxis)
@@ -208,18 +210,15 @@ def _add_curve(
         return
     x, middle, low, high = (list(values) for values in zip(*points, strict=True))
     axes.add_line(line_of(style, x, middle, zorder=3))
-    if len(x) > 1:
-        band = axes.fill_between(x, low, high, color=style.color, alpha=BAND_ALPHA, linewidth=0, zorder=2)
-        if any(_shape(band) == _shape(other) for other in axes.collections[:-1]):
-            band.remove()  # methods that always reconnect have the same band: piled up they would hide the panel
-    else:
+    rates = interval is share_interval
+    always = rates and min(middle) == 1.0
+    if rates:
+        low = [1.0 if rate == 1.0 else least for rate, least in zip(middle, low, strict=True)]
+    if not always and len(x) > 1:
+        axes.fill_between(x, low, high, color=style.color, alpha=BAND_ALPHA, linewidth=0, zorder=2)
+    elif not always:
         axes.vlines(x, low, high, color=style.color, alpha=0.6, linewidth=1.2, zorder=2)
     axes.autoscale_view(scalex=False)
-
-
-def _shape(drawn: Collection) -> list[bytes]:
-    """Comparable; empty for a band without numbers (a single case has no error)."""
-    return [np.asarray(path.vertices).tobytes() for path in drawn.get_paths()]
 
 
 def sensing_figure(evidence: Evidence) -> Figure:
@@ -244,10 +243,15 @@ def sensing_figure(evidence: Evidence) -> Figure:
 
 
 def worlds_figure(evidence: Evidence) -> Figure:
-    """Share reconnected and mean split steps: one line per world of an experiment, one mark per method."""
-    means = world_means(evidence.rows)
-    names = list(dict.fromkeys(means["world"]))
-    styles = line_styles(evidence.methods)
+    """Share reconnected and mean split steps: one line per world of an experiment, one mark per method.
+
+    On the cases that all methods with a few cases in a world have flown; the plain world first.
+    """
+    means = world_means(common_by_world(evidence.rows))
+    order = {leg.world: place for place, leg in enumerate(evidence.experiment.legs)}
+    names = sorted(set(means["world"]), key=lambda world: order.get(world, len(order)))
+    methods = [name for name in evidence.methods if name in set(means["method"])]
+    styles = line_styles(methods)
     high, left, foot = 0.3 * len(names) + 0.3, 3.1, 0.95
     figure = new_figure(left + 5.7, high + foot + 0.15)
     for place, (what, label, limits) in enumerate(
@@ -257,7 +261,8 @@ def worlds_figure(evidence: Evidence) -> Figure:
         dress_axes(axes)
         for name, style in styles.items():
             mine = means.filter(pl.col("method") == name)
-            aside = 0.4 * (evidence.methods.index(name) / max(1, len(styles) - 1) - 0.5)  # equal ones hide nobody
+            spread = 0.4 if len(styles) > 1 else 0.0  # equal methods must not hide each other
+            aside = spread * (methods.index(name) / max(1, len(styles) - 1) - 0.5)
             rows = [names.index(world) + aside for world in mine["world"]]
             add_line(axes, style, mine[what], rows, label=name, linewidth=0)
         axes.set_ylim(len(names) - 0.5, -0.5)
@@ -312,31 +317,38 @@ def sweep(variants: Sequence[Variant], budget: str) -> list[tuple[str, int]]:
 
 
 def learning_figure(evidence: Evidence) -> Figure:
-    """Held-out success and time over bound by epoch: of a variant the mean of its seeds, and all within a band."""
+    """Held-out success and time over bound by CPU minutes (by epoch, if a log has none): of a variant the mean of its
+    seeds, and all within a band.
+    """
     curves = learning_curves(evidence.folder)
+    timed = all(curve["cpu_minutes"].is_finite().all() for curve in curves.values())
+    clock, clock_label = ("cpu_minutes", "CPU minutes of one core") if timed else ("epoch", "epoch")
     styles = line_styles(curves)
     lines = {name: ("-", "--", ":")[number // DISTINCT % 3] for number, name in enumerate(styles)}
     legend = {name: line_of(style, linestyle=lines[name], markersize=3.0) for name, style in styles.items()}
+    legend = legend if len(legend) > 1 else {}  # the text around a single line says what it is
     figure, panels = panel_grid(1, 2, LEARNING_PANEL_IN, legend, gap_in=(0.7, 0.0), head_in=0.15, entry_in=1.7)
     measures = (("success", "held-out success", (-0.04, 1.06)), ("over_bound", "time over bound", (0.9, None)))
     for (axes,), (what, label, limits) in zip(panels, measures, strict=True):
         for name, style in styles.items():
             mine = curves[name]
             low, high = mine[f"{what}_low"], mine[f"{what}_high"]
-            axes.fill_between(mine["epoch"], low, high, color=style.color, alpha=BAND_ALPHA, linewidth=0)
+            axes.fill_between(mine[clock], low, high, color=style.color, alpha=BAND_ALPHA, linewidth=0)
             look = {"linestyle": lines[name], "linewidth": 1.3, "markersize": 3.0}
-            add_line(axes, style, mine["epoch"], mine[what], label=name, **look)
+            add_line(axes, style, mine[clock], mine[what], label=name, **look)
         if what == "over_bound":
             axes.set_yscale("log")  # the first policies need ten times as long as the last
             plain_log_ticks(axes.yaxis)
         axes.set_ylim(*limits)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        label_axes(axes, x="epoch", y=label)
+        label_axes(axes, x=clock_label, y=label)
     return figure
 
 
 def learning_curves(folder: Path) -> dict[str, pl.DataFrame]:
-    """Epoch, success and time over bound of every variant: mean, lowest and highest of its seeds."""
+    """Epoch, CPU minutes, success and time over bound of every variant: mean of its seeds, of the last two also lowest
+    and highest.
+    """
     points = [
         {"name": SEEDED.sub(r"\g<variant>", name), **point}
         for name, training in trainings_of(folder)
@@ -346,7 +358,7 @@ def learning_curves(folder: Path) -> dict[str, pl.DataFrame]:
         raise InputError(f"{folder} holds no validation to draw: train for more epochs")
     shown = pl.col("success", "over_bound")
     means = pl.DataFrame(points).group_by("name", "epoch").agg(
-        shown.mean(), shown.min().name.suffix("_low"), shown.max().name.suffix("_high")
+        pl.col("cpu_minutes").mean(), shown.mean(), shown.min().name.suffix("_low"), shown.max().name.suffix("_high")
     )  # fmt: skip
     return {str(name): part for (name,), part in means.sort("name", "epoch").group_by("name", maintain_order=True)}
 

@@ -17,6 +17,7 @@ from phygail.experiments.statistics import (
     budget_text,
     case_rank,
     cases_text,
+    common_by_world,
     common_cases,
     few_interval,
     log_entries,
@@ -32,7 +33,7 @@ from phygail.experiments.statistics import (
     with_variants,
     world_means,
 )
-from phygail.render.tables import NOTHING, Column, cell_text, markdown_table, table_cells
+from phygail.render.tables import NOTHING, Column, cell_text, interval_text, markdown_table, table_cells
 
 TABLES: Registry[Callable[[Evidence], str]] = Registry("table")
 
@@ -226,10 +227,8 @@ def worlds(evidence: Evidence) -> str:
 
 
 def worlds_common(evidence: Evidence) -> str:
-    """All methods on the cases of each world that all of its methods flew."""
-    count = pl.col("method").n_unique()
-    rows = evidence.rows
-    rows = rows.filter(count.over("world", "scenario") == count.over("world"))
+    """All methods with a few cases on the cases of each world that all of them flew."""
+    rows = common_by_world(evidence.rows)
     return f"## All methods on the same cases\n\n{_world_table(rows)}" if rows.height else ""
 
 
@@ -243,7 +242,8 @@ def _world_table(rows: pl.DataFrame) -> str:
         lines.append([
             row["world"] or "plain", f"`{row['method']}`", _listed(sorted(mine["uavs"].unique())),
             _listed(sorted(mine["damage"].unique())), str(row["cases"]), cell_text(row["converged"], ".3f"),
-            cell_text(row["split"], ".1f"), cell_text(row["factor"], ".2f"), cell_text(row["first_step"], ".1f"),
+            cell_text(row["split"], ".1f"), interval_text(row["factor"], row["factor_low"], row["factor_high"]),
+            cell_text(row["first_step"], ".1f"),
             cell_text(row["resplits"], ".2f"), cell_text(row["largest_share"], ".3f"),
             cell_text(row["contact_events_per_uav"], ".4f"),
         ])  # fmt: skip
@@ -366,13 +366,34 @@ def verdicts(evidence: Evidence) -> str:
     judged = {name.rsplit("-s", 1)[0]: folder for name, folder in trainings_of(evidence.folder)}
     lines = []
     for variant in others:
-        cells = [_verdict(rows, variant.name, full.name, uavs) for uavs in evidence.sizes]
+        cells = [_verdict(rows, variant.name, full.name, uavs, ("confirmed", "refuted")) for uavs in evidence.sizes]
         lines.append([f"{variant.label} (`{variant.name}`)", *cells, _judgment(judged.get(variant.name))])
     header = ["without", *(f"steps over the full model's, {uavs:,} UAVs" for uavs in evidence.sizes), "D at the end"]
     return "## Verdicts: does the part help?\n\n" + markdown_table(header, lines)
 
 
-def _verdict(rows: pl.DataFrame, name: str, full: str, uavs: int) -> str:
+def changes(evidence: Evidence) -> str:
+    """What every single change to a training does to its policies, by steps over those of the unchanged one."""
+    rows, folders = with_variants(evidence), dict(trainings_of(evidence.folder))
+    full, *_ = evidence.experiment.variants
+    lines = []
+    for variant in evidence.experiment.variants:
+        mine = rows.filter(pl.col("name") == variant.name)
+        if not mine.height:
+            continue
+        minutes = pl.Series([log_entries(folders[name])[-1]["cpu_minutes"] for name in mine["variant"].unique()])
+        cells = [cell_text(minutes.mean(), ".1f"), cell_text(mine["converged"].mean(), ".3f")]
+        for uavs in evidence.sizes:
+            ratio = _verdict(rows, variant.name, full.name, uavs, ("slower", "faster")) if variant != full else NOTHING
+            cells += [cell_text(mine.filter(pl.col("uavs") == uavs)["steps"].mean(), ".1f"), ratio]
+        lines.append([f"{variant.label} (`{variant.name}`)", *cells])
+    sizes = [text for uavs in evidence.sizes for text in (f"steps, {uavs:,} UAVs", "over the unchanged")]
+    table = markdown_table(["change", "CPU min", "reconnected", *sizes], lines)
+    return f"## One change each\n\nUnchanged: {budget_text(folders[f'{full.name}-s0'])}.\n\n{table}"
+
+
+def _verdict(rows: pl.DataFrame, name: str, full: str, uavs: int, words: tuple[str, str]) -> str:
+    """The ratio of steps to the full model's, and a word of two: for an interval above 1, and for one below."""
     key = ["training_seed", "scenario"]
     here = rows.filter(pl.col("uavs") == uavs)
     mine, theirs = (here.filter(pl.col("name") == who).select(*key, "steps") for who in (name, full))
@@ -383,7 +404,7 @@ def _verdict(rows: pl.DataFrame, name: str, full: str, uavs: int) -> str:
     if len(ratios) < 2:
         return f"{ratios[0]:.3f}; undecided: one seed"
     mean, low, high = few_interval(ratios)
-    word = "confirmed" if low > 1 else "refuted" if high < 1 else "undecided"
+    word = words[0] if low > 1 else words[1] if high < 1 else "undecided"
     return f"{mean:.3f} ({low:.3f} to {high:.3f}, {len(ratios)} seeds); {word}"
 
 

@@ -27,7 +27,7 @@ from phygail.experiments.figures import (
     draw_worlds,
 )
 from phygail.experiments.grid import Grid
-from phygail.experiments.paper_tables import TABLES, case_study, learning, variants, verdicts
+from phygail.experiments.paper_tables import TABLES, case_study, changes, learning, variants, verdicts
 from phygail.experiments.propositions import (
     COST,
     MEASURES,
@@ -66,6 +66,7 @@ log = logging.getLogger("phygail")
 TABLES.add("propositions", propositions)
 TABLES.add("variants", variants)
 TABLES.add("verdicts", verdicts)
+TABLES.add("changes", changes)
 TABLES.add("learning", learning)
 TABLES.add("case-study", case_study)
 TABLES.add("terminal-reward", terminal_reward)
@@ -308,8 +309,15 @@ def bands(curves: list[Curve], length: int) -> tuple[np.ndarray, np.ndarray, np.
     return shares.mean(axis=0), low, high
 
 
+def shared(curves: list[Curve]) -> list[Curve]:
+    """The curves of the cases that all methods have flown."""
+    flown = [{curve.scenario for curve in curves if curve.method == name} for name in {c.method for c in curves}]
+    common = set.intersection(*flown) or set.union(*flown)
+    return [curve for curve in curves if curve.scenario in common]
+
+
 def resilience_figure(source: tuple[tuple[str, ...], list[Curve]]) -> Figure:
-    """A panel per world: mean and 10-90 % band of the largest share per method; dashed lines mark losses."""
+    """A panel per world: mean and 10-90 % band of the largest share per method on common cases; dashed: losses."""
     worlds, curves = source
     worlds = tuple(world for world in worlds if any(curve.world == world for curve in curves))
     styles = line_styles({curve.method for curve in curves})
@@ -318,7 +326,7 @@ def resilience_figure(source: tuple[tuple[str, ...], list[Curve]]) -> Figure:
     for place, world in enumerate(worlds):
         axes = add_panel(figure, left + place * (wide + 0.3), foot, wide, high)
         dress_axes(axes)
-        mine = [curve for curve in curves if curve.world == world]
+        mine = shared([curve for curve in curves if curve.world == world])
         length = max(len(curve.shares) for curve in mine)
         for name, style in styles.items():
             flown = [curve for curve in mine if curve.method == name]

@@ -62,6 +62,7 @@ def compare(
 
     A call after an interruption goes on where the run stopped. The rows, but for the two timings, are those of an
     undisturbed run, for any number of workers and either engine. A method that raises fails the episode, not the run.
+    Long by its arguments: the order of the work takes twenty lines.
 
     Args:
         cases: A grid or failures, which the workers draw themselves, or scenarios.

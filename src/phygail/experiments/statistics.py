@@ -111,6 +111,13 @@ def mean_interval(values: np.ndarray) -> Interval:
     return estimate, max(0.0, estimate - error) if error >= 0 else math.nan, estimate + error
 
 
+def log_mean_interval(values: np.ndarray) -> Interval:
+    """Mean of (n,) values with the 95 % interval of its logarithm (delta method): above zero, for log axes."""
+    estimate, _, high = mean_interval(values)
+    share = (high - estimate) / estimate if estimate else 0.0
+    return estimate, estimate * math.exp(-share), estimate * math.exp(share)
+
+
 def few_interval(values: np.ndarray) -> Interval:
     """Mean of (n,) values of which there are few, with Student's 95 % interval: 3 seeds give 4.30 standard errors."""
     estimate, n = float(values.mean()), len(values)
@@ -187,12 +194,13 @@ def budget_text(folder: Path) -> str:
     about: dict[str, Any] = read_json(folder / SETTINGS)
     config = about["config"]
     taught, hold = config.get("teach_rounds", 0), config.get("hold", 1)  # logs of older trainings lack them
+    content = about["experts"].get("content_sha256")  # a pool of worlds has none
     what = "steps" if hold == 1 else f"decisions held {hold} steps"
     return (
         f"{config['epochs']} epochs of {config['worlds']} x {config['horizon']} {what}, "
         f"{config['ppo_epochs']} PPO passes, warm start of {config['clone_passes']} passes"
         + (f" and {taught} rounds of own flights with SIDR as teacher, " if taught else ", ")
-        + f"experts {about['experts']['content_sha256'][:12]}"
+        + (f"experts {content[:12]}" if content else f"a pool of {about['experts']['pool']:,} worlds")
     )
 
 
@@ -384,10 +392,18 @@ def trainings_of(folder: Path) -> Iterable[tuple[str, Path]]:
 # --- worlds ----------------------------------------------------------------------------------------------------------
 
 
+def common_by_world(rows: pl.DataFrame, fewest: int = 5) -> pl.DataFrame:
+    """Of every world the cases that all methods with at least `fewest` cases there have flown."""
+    rows = rows.filter(pl.len().over("world", "method") >= fewest)
+    count = pl.col("method").n_unique()
+    return rows.filter(count.over("world", "scenario") == count.over("world"))
+
+
 def world_means(rows: pl.DataFrame) -> pl.DataFrame:
     """Per world and method, in the order of the legs: means over the cases, failures with their whole budget.
 
-    `factor` is the ratio of split steps to those of the plain world, on the cases that both have.
+    `factor` is the ratio of split steps to those of the plain world, on the cases that both have, from `factor_low` to
+    `factor_high` with 95 % (`paired_ratio`).
     """
     # Rows of the plain world from before these columns: its flights end with the first whole network.
     complete = rows.with_columns(
@@ -399,10 +415,22 @@ def world_means(rows: pl.DataFrame) -> pl.DataFrame:
     known = complete.with_columns(split)
     plain = known.filter(pl.col("world") == "").select("scenario", "method", pl.col("split").alias("plain_split"))
     joined = known.join(plain, on=["scenario", "method"], how="left", maintain_order="left")
-    both = pl.col("plain_split").is_not_null()
-    return joined.group_by("world", "method", maintain_order=True).agg(
+    groups = joined.group_by("world", "method", maintain_order=True)
+    means = groups.agg(
         pl.len().alias("cases"),
         *(pl.col(c).mean() for c in ("converged", "split", "first_step", "resplits", "largest_share",
                                      "contact_events_per_uav")),
-        (pl.col("split").filter(both).sum() / pl.col("plain_split").sum()).alias("factor"),
     )  # fmt: skip
+    factors = [_to_plain(part.drop_nulls("plain_split")) for _, part in groups]
+    return means.with_columns(
+        pl.Series(name, values, dtype=pl.Float64)
+        for name, values in zip(("factor", "factor_low", "factor_high"), zip(*factors, strict=True), strict=True)
+    )
+
+
+def _to_plain(both: pl.DataFrame) -> Interval:
+    """Split steps of a world over those of the plain one, on cases flown in both; NaN without any."""
+    if both.is_empty():
+        return math.nan, math.nan, math.nan
+    setting = both.select(pl.concat_str("uavs", "damaged", separator=" ")).to_series().to_numpy()
+    return paired_ratio(both["split"].to_numpy().astype(float), both["plain_split"].to_numpy().astype(float), setting)

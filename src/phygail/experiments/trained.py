@@ -1,7 +1,7 @@
 """Experiments that train their own policies: each variant is trained with the same budget, then its file flies.
 
 A run lives in RUNS/VARIANT-sSEED and is resumed bit for bit. What a report needs of it (log and settings) is copied
-beside the rows, so that reports are made without the runs.
+beside the rows, so that reports are made without the runs, and an experiment goes on where its results end.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phygail.config import InputError
-from phygail.experiments.experiment import SEED, Experiment, Scale, Variant, scaled
+from phygail.experiments.experiment import SEED, Experiment, Leg, Scale, Variant, scaled
 from phygail.experiments.folder import machine
+from phygail.experiments.rows import read_rows
 from phygail.experiments.runner import Flying, fly_leg, fly_scenarios
-from phygail.experiments.statistics import NOTES, copy_training, read_notes
 from phygail.files import make_folder, read_json, write_text
 from phygail.learning.log import read_log
+from phygail.learning.worlds import DAMAGE
 from phygail.methods import METHODS
 from phygail.methods.controller import fly_case
 from phygail.rng import generator
@@ -44,6 +45,53 @@ MOST_LOSSES = 3  # times that worker processes may die before trainings that run
 FEWEST_SNAPSHOTS = 4  # policies that a training keeps along the way, at least
 HARD_STEPS = 15  # least bound of the case study: the paper's best policy takes 55 steps
 _DRAWS = 10_000
+
+
+def _changed(name: str, label: str, *settings: str) -> Variant:
+    return Variant(name, label, settings)
+
+
+# One change each to the training of `phygail-plus`, judged in swarms it never learned in.
+TRANSFER = Experiment(
+    "transfer",
+    "What helps a policy of twenty fly two hundred",
+    "Which single change to the training of phygail-plus makes it faster in larger swarms?",
+    (Leg("policies", ("phygail-plus",), (100, 200), DAMAGE, 10),),
+    tables=("changes",),
+    variants=(
+        Variant("full", "phygail-plus, first part of its training"),
+        _changed("blind", "sees no lost teammates", "graph=plus-blind"),
+        _changed("eight-lost", "sees eight lost teammates, not four", "graph=plus-8"),
+        _changed("far-lost", "sees them up to 6 R away, not 3", "graph=plus-far"),
+        _changed("own-lost", "sees first those it is nearest to", "graph=plus-own"),
+        _changed("wrecks", "sees wrecks, too", "graph=plus"),
+        _changed("sharp", "who does not answer is gone at once", "graph=plus-sharp"),
+        _changed("far-worlds", "worlds out of up to 400 UAVs", "pool_mix=far"),
+        _changed("patience", "budgets of 6 T_E, not 3", "pool_patience=6"),
+        _changed("hold-4", "commands held 4 steps, not 8", "hold=4"),
+        _changed("gamma-99", "discount 0.99 per step, not 0.995", "gamma=0.99"),
+        _changed("gamma-998", "discount 0.998", "gamma=0.998"),
+        _changed("no-shaping", "no reward for closing the largest gap", "largest_gap_weight=0"),
+        _changed("more-shaping", "twice that reward", "largest_gap_weight=4"),
+        _changed("no-entropy", "no entropy bonus", "entropy_first=0", "entropy_last=0"),
+        _changed("slow", "half the rate", "rate=1e-3"),
+        _changed("plain-critic", "the critic is told nothing besides", "critic_clock=false", "critic_gap=false"),
+        _changed("deep-critic", "the critic hears two rounds, not one", "critic_layers=2"),
+        _changed("wide", "64 wide, not 32", "width=64"),
+        _changed("three-layers", "three rounds of messages, not two", "layers=3"),
+        _changed("gcn", "GCN instead of PhyGNN", "layer=gcn"),
+        _changed("all-alike", "every UAV counts alike", "world_weight=1"),
+        _changed("shared-noise", "half of the noise common to a subnet", "shared_noise=0.5"),
+        _changed("link-weight", "learns its weight in link keeping", "link_weight=true"),
+    ),
+    remarks=(
+        "These cases drive decisions; figures for a report come from another seed",
+        "The full training has a second part (docs/methods/phygail-plus.md), which these have not",
+    ),
+    profile="plus",
+    demonstrated=False,
+    seed=880_000,
+)
 
 
 @dataclass(frozen=True)
@@ -94,13 +142,14 @@ def run_trained(experiment: Experiment, out: Path, scale: Scale, budget: Budget,
     """
     if importlib.util.find_spec("torch") is None:
         raise InputError(f"{experiment.name} trains policies: pip install 'phygail[learn]'")
+    from phygail.experiments.statistics import NOTES, copy_training, read_notes  # needs polars
     from phygail.learning.run import LATEST
 
     legs = scaled(experiment, scale).legs
     notes = read_notes(out)
     notes["runs"] = [{"command": how.command, "machine": machine()}]
     notes["seed"] = scale.seed
-    for run in train_variants(experiment, out, budget, how):
+    for run in train_variants(experiment, out, budget, how, sum(map(len, legs))):
         folder = out / run.name
         copy_training(run.folder, folder)
         write_text(out / NOTES, json.dumps(notes, indent=1) + "\n")
@@ -112,8 +161,10 @@ def run_trained(experiment: Experiment, out: Path, scale: Scale, budget: Budget,
             fly_leg(leg, folder, how, run.export(run.folder / LATEST, run.name))
 
 
-def train_variants(experiment: Experiment, out: Path, budget: Budget, how: Flying) -> Iterator[Trained]:
-    """Every variant and seed, trained to the end of its budget."""
+def train_variants(
+    experiment: Experiment, out: Path, budget: Budget, how: Flying, flights: int = 0
+) -> Iterator[Trained]:
+    """Every variant and seed, trained to the end of its budget, but those whose `flights` are all in `out`."""
     names = [variant.name for variant in experiment.variants]
     for name in budget.variants:
         if name not in names:
@@ -129,12 +180,26 @@ def train_variants(experiment: Experiment, out: Path, budget: Budget, how: Flyin
     chosen = [variant for variant in experiment.variants if not budget.variants or variant.name in budget.variants]
     # All variants with the first seed, then with the second: an interrupted run has trained every variant.
     wanted = [
-        (variant, seed, runs / f"{variant.name}-s{seed}") for seed in range(budget.seeds) for variant in chosen
-    ]  # fmt: skip
+        (variant, seed, runs / f"{variant.name}-s{seed}")
+        for seed in range(budget.seeds)
+        for variant in chosen
+        if not answered(out / f"{variant.name}-s{seed}", variant_config(variant, seed, budget), flights)
+    ]
     if how.workers > 1 or how.cluster:
         train_side_by_side([(*each, budget, how.command) for each in wanted if not finished(each[2])], how)
     for variant, seed, folder in wanted:
         yield train_variant(variant, seed, folder, budget, how.command, how.tell)
+
+
+def answered(folder: Path, config: TrainConfig, flights: int) -> bool:
+    """Whether the results of a training are all there: its log to the last epoch and so many flights."""
+    from phygail.experiments.statistics import LOG, SETTINGS, log_entries
+    from phygail.methods.phygail.config import from_json
+
+    if not flights or not all((folder / name).exists() for name in (SETTINGS, LOG, "rows.csv")):
+        return False
+    same = from_json(read_json(folder / SETTINGS)["config"]) == config
+    return same and log_entries(folder)[-1]["epoch"] >= config.epochs and len(read_rows(folder / "rows.csv")) >= flights
 
 
 def finished(folder: Path) -> bool:
@@ -197,7 +262,7 @@ def train_variant(
                 f"{folder} was trained with another budget ({differences(run.config, config)}): "
                 "name the same one or another --runs"
             )
-    elif budget.experts is None:
+    elif budget.experts is None and not config.pool:
         raise InputError("no expert database: give --experts FILE.h5; phygail experts --out FILE.h5 builds one")
     else:
         run = start_run(folder, budget.experts, config, profile=budget.profile, command=command)

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 from phygail.config import LINK_TOLERANCE_M, Physics
 from phygail.methods.base import register
@@ -52,6 +51,8 @@ class Cist(GlobalPlan):
         targets = positions.copy()
         if drawn:
             cost = (positions[drawn][:, None] - np.array(spots)[None]) ** 2
+            from scipy.optimize import linear_sum_assignment  # a tenth of a second: only when it is needed
+
             rows, places = linear_sum_assignment(cost.sum(axis=2))
             targets[np.array(drawn)[rows]] = np.array(spots)[places]
         self.messages = len(positions) + len(drawn)  # reports and orders

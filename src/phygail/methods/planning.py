@@ -74,8 +74,10 @@ def at_reference_range(view: GlobalView) -> GlobalView:
     )
     mission = replace(mission, center=mission.center / unit, width_m=mission.width_m / unit, physics=physics)
     links = replace(view.links, lengths=view.links.lengths / unit)
+    heights = None if view.heights is None else view.heights / unit
     return replace(
         view,
+        heights=heights,
         mission=mission,
         roster=view.roster / unit,
         positions=view.positions / unit,

@@ -344,11 +344,9 @@ def keep_links(
     since. UAVs that no long edge joins to a strained one fly as they want.
 
     Args:
-        views: All subnets.
-        wanted: (n, 2) m/s, within the speed limit.
+        views: All subnets. wanted: (n, 2) m/s, within the speed limit.
         weight: (n,) positive; the lighter end of a strained edge yields more. None: all alike.
-        margin: Slack below the radio range, as a share of it.
-        only: (n,) bool, rows whose velocities are asked for; others may come out as wanted. None: all.
+        margin: Share of the radio range. only: (n,) bool, rows that are asked for; others may come out as wanted.
     """
     physics = views.mission.physics
     stride, limit = physics.stride_m, limit_m(physics, margin, views.age_s) - views.mission.coast_m

@@ -24,16 +24,19 @@ from phygail.render.scene import (
     LOWER_PT,
     Scene,
     add_dots,
+    add_outages,
     add_title,
     damage_words,
     grid_shape,
     link_alpha,
     link_segments,
     make_scene,
+    outages,
     places_of_all,
     plural,
     prepare_panel,
     rows_at_start,
+    shaded,
     title_line,
 )
 from phygail.render.style import (
@@ -48,6 +51,7 @@ from phygail.render.style import (
     add_panel,
     checked_draft,
     new_figure,
+    subnet_colors,
 )
 from phygail.swarm.simulator import Episode, SwarmState, initial_state
 from phygail.swarm.tree import bound_for
@@ -148,7 +152,8 @@ class Panel:
         self._links = LineCollection([], linewidths=scene.line_pt, zorder=3)
         for lines in (self._tails, self._links):
             axes.add_collection(lines, autolim=False)
-        self._dots = add_dots(axes, scene, initial_state(scene.scenario))
+        begin = initial_state(scene.scenario)
+        self._dots, self._out = add_dots(axes, scene, begin), add_outages(axes, scene, begin)
         cross = 0.8 * scene.dot_pt
         self._fallen = Line2D([], [], color=FAILURE, marker="x", markersize=cross, linestyle="none", zorder=4)
         self._flash = Line2D(
@@ -166,11 +171,11 @@ class Panel:
         rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
         self._rank = rank[scene.subnet]
         self._colors = np.empty((len(sizes), 3))
-        self._colors[self._rank] = scene.colors
+        self._colors[rank] = subnet_colors(scene.subnet)
 
     @property
     def _moving(self) -> list[Artist]:
-        return [self._tails, self._links, self._fallen, self._dots, self._flash, self._star, self._status]
+        return [self._out, self._tails, self._links, self._fallen, self._dots, self._flash, self._star, self._status]
 
     def draw(self, step: int) -> None:
         """Draw what moves at `step`; at the end of the flight the panel is marked and stops."""
@@ -187,8 +192,9 @@ class Panel:
         subnet, positions, rows = state.links.subnet, state.positions, rows_at_start(state)
         best = np.full(state.links.count, len(self._colors))
         np.minimum.at(best, subnet, self._rank[rows])
-        colors = self._colors[best[subnet]]
+        colors = shaded(self._colors[best[subnet]], state)
         if state.flight is not None:
+            self._out.set_segments(outages(state))
             died = state.flight.died
             self._fallen.set_data(*state.flight.places[died > 0].T)
             self._flash.set_data(*state.flight.places[(died > 0) & (died > state.step - FLASH_STEPS)].T)
@@ -273,7 +279,7 @@ def _write_gif(flights: Mapping[str, Episode], steps: list[int], draft: Path, fp
 def _palette(scene: Scene) -> Image.Image:
     """One palette for all images, so that nothing flickers: every color in use, in a few shades toward white."""
     signs = [to_rgb(name) for name in (INK, SOFT, LOST, FAINT, SUCCESS, FAILURE, STAR, MAP)]
-    colors = np.vstack([signs, np.unique(scene.colors, axis=0)])
+    colors = np.vstack([signs, np.unique(subnet_colors(scene.subnet), axis=0)])  # heights are shades of them
     shades = np.concatenate([shade * colors + (1 - shade) for shade in GIF_SHADES] + [np.ones((1, 3))])
     image = Image.new("P", (1, 1))
     image.putpalette(np.round(shades * 255).astype(np.uint8).tobytes())

@@ -96,18 +96,18 @@ def make_scene(flights: Mapping[str, Episode], panel_in: float) -> Scene:
     middle, half = _square(points[np.isfinite(points).all(axis=1)])
     spacing = panel_in * POINTS_PER_INCH / np.sqrt(scenario.uavs)
     return Scene(
-        scenario, links, _shaded(subnet_colors(links.subnet)[links.subnet], scenario), corner,
+        scenario, links, shaded(subnet_colors(links.subnet)[links.subnet], initial_state(scenario)), corner,
         (middle[0] - half, middle[0] + half, middle[1] - half, middle[1] + half),
         dot_pt=float(np.clip(0.27 * spacing, 0.9, 7.5)), line_pt=float(np.clip(0.055 * spacing, 0.25, 1.6)),
     )  # fmt: skip
 
 
-def _shaded(colors: np.ndarray, scenario: Scenario) -> np.ndarray:
-    """(n, 3) RGB, the lighter the higher, where UAVs fly at different heights."""
-    if scenario.world.altitude is None:
+def shaded(colors: np.ndarray, state: SwarmState) -> np.ndarray:
+    """(n, 3) RGB, the lighter the higher, where UAVs fly at different heights; from the lowest at the start on."""
+    if state.flight is None or state.flight.heights is None:
         return colors
-    height = np.array(scenario.world.altitude)[scenario.alive]
-    light = 0.65 * (height - height.min()) / max(float(np.ptp(height)), 1e-9)
+    start = np.array(state.scenario.world.altitude)[state.scenario.alive]
+    light = 0.65 * (state.flight.heights[state.members] - start.min()) / max(float(np.ptp(start)), 1e-9)
     return colors + (1.0 - colors) * light[:, None]
 
 
@@ -242,18 +242,21 @@ def add_fallen(axes: Axes, scene: Scene, state: SwarmState) -> None:
     axes.scatter(spots[:, 0], spots[:, 1], s=size, c=FAILURE, marker="x", linewidths=scene.line_pt, zorder=3.5)
 
 
-def add_outages(axes: Axes, scene: Scene, state: SwarmState) -> None:
-    """Pairs within the radio range whose link is out, as dashed lines."""
+def add_outages(axes: Axes, scene: Scene, state: SwarmState) -> LineCollection:
+    """Links that are out, as dashed lines."""
+    look: dict[str, Any] = {"colors": SOFT, "linestyles": "dashed", "alpha": 0.5, "zorder": 1.8}
+    lines = LineCollection(outages(state), linewidths=0.7 * scene.line_pt, **look)
+    axes.add_collection(lines, autolim=False)
+    return lines
+
+
+def outages(state: SwarmState) -> list[np.ndarray]:
+    """(2, 2) m each, the ends of the pairs within the radio range whose link is out."""
     if state.flight is None or state.scenario.world.links.outage_share == 0:
-        return
+        return []
     near = find_links(state.positions, state.scenario.physics.range_m).pairs
     linked = set(map(tuple, state.links.pairs.tolist()))
-    out = [pair for pair in near.tolist() if tuple(pair) not in linked]
-    lines = LineCollection(
-        list(state.positions[np.array(out, dtype=int).reshape(-1, 2)]), colors=SOFT, linewidths=0.7 * scene.line_pt,
-        linestyles="dashed", alpha=0.5, zorder=1.8,
-    )  # fmt: skip
-    axes.add_collection(lines, autolim=False)
+    return [state.positions[pair] for pair in near.tolist() if tuple(pair) not in linked]
 
 
 def _star(x: list[float], y: list[float], size_pt: float) -> Line2D:

@@ -167,6 +167,12 @@ def cell_text(value: Any, form: str) -> str:
     return NOTHING if value is None or value != value else format(value, form)
 
 
+def interval_text(estimate: float, low: float, high: float) -> str:
+    """An estimate with its 95 % interval, "0.91 (0.88 to 0.93)"; alone where there are no limits but itself."""
+    alone = low != low or low == high
+    return cell_text(estimate, ".2f") + ("" if alone else f" ({low:.2f} to {high:.2f})")
+
+
 @dataclass(frozen=True)
 class Column:
     """A column of a table: what a row holds, and how it is shown.

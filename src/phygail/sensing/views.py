@@ -72,6 +72,7 @@ class GlobalView:
         members: (n,) int, roster indices of the alive.
         positions: (n, 2) m. velocities: (n, 2) m/s, executed in the step before.
         links: The network of the alive, rows as in `positions`.
+        heights: (n,) m; None in one layer.
     """
 
     mission: Mission
@@ -81,6 +82,7 @@ class GlobalView:
     positions: np.ndarray
     velocities: np.ndarray
     links: Links
+    heights: np.ndarray | None = None
 
     @cached_property
     def damaged(self) -> np.ndarray:

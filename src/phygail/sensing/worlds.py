@@ -60,6 +60,8 @@ class WorldObserver(Observer):
         view = super().observe(replace(state, step=state.step - flight.base), scope)
         if isinstance(view, SubnetViews):
             view = replace(view, _wrecks=self._wrecks)
+        elif isinstance(view, GlobalView) and flight.heights is not None:
+            view = replace(view, heights=_sealed(flight.heights[flight.members]))
         if self._scenario.world.knowledge.exact or isinstance(view, GlobalView):
             return view
         return self._as_known(view, state)

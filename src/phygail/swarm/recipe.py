@@ -146,6 +146,8 @@ def _numbers(name: str, text: str) -> list[float]:
             kind = "a whole number " if what in _WHOLE else ""
             raise InputError(f"--{name} {text}: {what} {value:g} must be {kind}from {low:g} to {high:g}")
         values.append(value)
+    if name == "obstacles" and values[1] > values[2]:
+        raise InputError(f"--{name} {text}: the smallest radius {values[1]:g} is above the largest {values[2]:g}")
     return values
 
 

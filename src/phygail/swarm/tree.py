@@ -72,9 +72,49 @@ def prim_tree(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return edges, lengths
 
 
-def gap_m(points: np.ndarray, range_m: float) -> float:
+def dense_tree(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The minimum spanning tree of a full graph ((n, n), symmetric) by Prim's algorithm: edges and their weights."""
+    n = len(weights)
+    edges, lengths = np.empty((n - 1, 2), dtype=np.intp), np.empty(n - 1)
+    outside, nearest, parent = np.arange(1, n), weights[0, 1:], np.zeros(n - 1, dtype=np.intp)
+    for k in range(n - 1):
+        best = int(np.argmin(nearest))
+        newest = int(outside[best])
+        edges[k], lengths[k] = sorted((int(parent[best]), newest)), nearest[best]
+        outside, nearest, parent = (np.delete(values, best) for values in (outside, nearest, parent))
+        fresh = weights[newest, outside]
+        nearest, parent = np.minimum(nearest, fresh), np.where(fresh < nearest, newest, parent)
+    return edges, lengths
+
+
+def level_range_m(heights: np.ndarray, edges: np.ndarray, range_m: float) -> np.ndarray:
+    """(m,) m, how far apart in the plane the ends of `edges` ((m, 2) int) may be and hear each other: sqrt(R^2 - dz^2).
+
+    Zero where they are more than R apart in height, and never hear each other (`excess_m` tells).
+    """
+    return _level(heights[edges[:, 0]] - heights[edges[:, 1]], range_m)
+
+
+def _level(apart: np.ndarray, range_m: float) -> np.ndarray:
+    return np.sqrt(np.maximum(range_m**2 - apart**2, 0.0))
+
+
+def excess_m(points: np.ndarray, heights: np.ndarray, range_m: float) -> np.ndarray:
+    """(n, n) m, by how much each two are too far apart in the plane, negative if linked; inf if they never are."""
+    apart = np.abs(heights[:, None] - heights)
+    return np.where(apart <= range_m + LINK_TOLERANCE_M, cdist(points, points) - _level(apart, range_m), np.inf)
+
+
+def tree_excess_m(points: np.ndarray, range_m: float, heights: np.ndarray | None = None) -> np.ndarray:
+    """(n-1,) m, by how much the edges of the spanning tree are longer than the range; at heights the plane counts."""
+    if heights is None:
+        return np.maximum(0.0, spanning_tree(points)[1] - range_m)
+    return np.maximum(0.0, dense_tree(excess_m(points, heights, range_m))[1])
+
+
+def gap_m(points: np.ndarray, range_m: float, heights: np.ndarray | None = None) -> float:
     """Sum over the tree's edges of max(0, length - range): zero if and only if the network is one."""
-    return float(np.maximum(0.0, spanning_tree(points)[1] - range_m).sum())
+    return float(tree_excess_m(points, range_m, heights).sum())
 
 
 def bound_steps(positions: np.ndarray, physics: Physics) -> int:
@@ -87,11 +127,14 @@ def bound_steps(positions: np.ndarray, physics: Physics) -> int:
         positions: (n, 2) m, the alive.
         physics: Radio and vehicle.
     """
-    longest = float(spanning_tree(positions)[1].max(initial=0.0))
+    return steps_to_close(float(tree_excess_m(positions, physics.range_m).max(initial=0.0)), physics)
+
+
+def steps_to_close(gap: float, physics: Physics) -> int:
+    """Steps in which two UAVs come closer by `gap` m at full speed."""
     closing = 2 * physics.stride_m
-    steps = max(0.0, longest - physics.range_m) / closing
     # A UAV so slow that the link tolerance is more than 1e-6 of its step gets the tolerance itself as slack.
-    return max(0, math.ceil(steps - max(_STEP_SLACK, LINK_TOLERANCE_M / closing)))
+    return max(0, math.ceil(gap / closing - max(_STEP_SLACK, LINK_TOLERANCE_M / closing)))
 
 
 def bound_for(scenario: Scenario) -> int | None:
@@ -118,31 +161,11 @@ def bound_for(scenario: Scenario) -> int | None:
 def _longest_gap_m(scenario: Scenario, final: np.ndarray) -> float:
     """The least by which the distance of some pair must shrink: the bottleneck of a spanning tree of what is missing.
 
-    At heights that stay as they are only the horizontal part shrinks, and a link needs d_h <= sqrt(R^2 - dz^2).
+    At heights that stay as they are only the horizontal part shrinks; inf if they keep the swarm split for ever.
     """
-    points, range_m = scenario.layout[final], scenario.physics.range_m
-    if scenario.world.altitude is None or scenario.world.level:
-        return max(0.0, float(spanning_tree(points)[1].max(initial=0.0)) - range_m)
-    height = np.array(scenario.world.altitude)[final][:, None]
-    apart = np.abs(height - height.T)
-    level_m = np.sqrt(np.maximum(range_m**2 - apart**2, 0.0))
-    missing = np.where(apart <= range_m + LINK_TOLERANCE_M, np.maximum(cdist(points, points) - level_m, 0.0), np.inf)
-    return bottleneck(missing)
-
-
-def bottleneck(weights: np.ndarray) -> float:
-    """The longest edge of a minimum spanning tree of a full graph ((n, n), symmetric), by Prim's algorithm."""
-    outside = np.ones(len(weights), dtype=bool)
-    nearest = np.full(len(weights), np.inf)
-    newest, longest = 0, 0.0
-    for _ in range(len(weights) - 1):
-        outside[newest] = False
-        nearest = np.minimum(nearest, weights[newest])
-        newest = int(np.argmin(np.where(outside, nearest, np.inf)))
-        if not outside[newest]:  # no UAV that is left can ever be reached
-            return math.inf
-        longest = max(longest, float(nearest[newest]))
-    return longest
+    world = scenario.world
+    heights = None if world.altitude is None or world.level else np.array(world.altitude)[final]
+    return float(tree_excess_m(scenario.layout[final], scenario.physics.range_m, heights).max(initial=0.0))
 
 
 def _closing_steps(gap: float, scenario: Scenario) -> int:
@@ -152,10 +175,9 @@ def _closing_steps(gap: float, scenario: Scenario) -> int:
     is the discrete sum s(k) = dt sum of min(i a dt, v_max), not a t^2 / 2, which would be above a reachable optimum.
     """
     physics, accel = scenario.physics, scenario.world.vehicle.accel_mps2
-    closing = 2 * physics.stride_m
-    slack = max(_STEP_SLACK, LINK_TOLERANCE_M / closing)
     if not math.isfinite(accel):
-        return max(0, math.ceil(gap / closing - slack))
+        return steps_to_close(gap, physics)
+    slack = max(_STEP_SLACK, LINK_TOLERANCE_M / (2 * physics.stride_m))
     needed, way, steps = gap / 2 - slack * physics.stride_m, 0.0, 0
     while way < needed and steps * accel * physics.step_s < physics.speed_mps:
         steps += 1

@@ -95,8 +95,7 @@ class _Client:
 
 def make_app(settings: ServeSettings, grace_s: float | None = None) -> Starlette:
     """The ASGI application."""
-    hub = Hub(settings.plugins)
-    runs = Runs(settings.runs)
+    hub, runs = Hub(settings.plugins), Runs(settings.runs)
     offered = {name: METHODS.get(name).summary for name in METHODS if installed(METHODS.get(name))}
     page = served_page({name: text for name, text in offered.items() if name not in page_methods()}, runs)
     leaving: set[asyncio.Task[None]] = set()
@@ -124,18 +123,11 @@ def make_app(settings: ServeSettings, grace_s: float | None = None) -> Starlette
         try:
             _check(socket, settings)
         except HTTPException as error:
-            await socket.close(REFUSED, error.detail)
-            return
-        await socket.accept()
+            return await socket.close(REFUSED, error.detail)
         client = _Client()
         try:
-            while True:
-                await _answer(socket, client, hub, await _text(socket), frozenset(offered))
-        except WebSocketDisconnect:
-            pass
+            await _answer_all(socket, client, hub, frozenset(offered))
         finally:
-            for teller in client.tellers.values():
-                teller.cancel()
             task = asyncio.create_task(hub.leave(client.races, grace_s))
             leaving.add(task)
             task.add_done_callback(leaving.discard)
@@ -147,15 +139,23 @@ def make_app(settings: ServeSettings, grace_s: float | None = None) -> Starlette
             task.cancel()
         await hub.close()
 
-    routes = [
-        Route("/", show_page),
-        Route("/runs", list_runs),
-        Route("/runs/{name:path}", show_run),
-        WebSocketRoute("/race", race),
-    ]
-    app = Starlette(routes=routes, lifespan=lifespan)
+    routes = [Route("/", show_page), Route("/runs", list_runs), Route("/runs/{name:path}", show_run)]
+    app = Starlette(routes=[*routes, WebSocketRoute("/race", race)], lifespan=lifespan)
     app.state.hub = hub
     return app
+
+
+async def _answer_all(socket: WebSocket, client: _Client, hub: Hub, offered: frozenset[str]) -> None:
+    """Accept a client and answer its messages until it is gone; then nobody tells it anything."""
+    await socket.accept()
+    try:
+        while True:
+            await _answer(socket, client, hub, await _text(socket), offered)
+    except WebSocketDisconnect:
+        pass
+    finally:
+        for teller in client.tellers.values():
+            teller.cancel()
 
 
 def served_page(methods: dict[str, str], runs: Runs) -> str:

@@ -12,9 +12,11 @@ from phygail.methods.convex import Convex, plan_flight
 from phygail.methods.convex import search as cone
 from phygail.rng import generator
 from phygail.swarm.links import find_links
+from phygail.swarm.recipe import parse_world, with_world
 from phygail.swarm.scenario import D4, Scenario, draw_scenario, make_scenario
 from phygail.swarm.simulator import initial_state, step
-from phygail.swarm.tree import bound_steps, spanning_tree
+from phygail.swarm.tree import bound_for, bound_steps, spanning_tree
+from phygail.swarm.world import World
 
 SEED = 900_100  # seeds up to 1000 are kept for reporting
 QUICK = 0.05  # effort: the tree search is not under test here
@@ -41,6 +43,36 @@ def test_two_uavs_fly_exactly_the_bound(distance_m, steps):
 def test_three_on_a_line_need_the_ends_to_close_both_gaps():
     episode, method = flown(make_scenario("line", np.array([[0.0, 0.0], [200.0, 0.0], [400.0, 0.0]])))
     assert (episode.steps, method.planned_steps, method.bound_steps) == (80, 80, 40)
+
+
+def test_at_heights_the_plan_closes_what_is_missing_in_the_plane():
+    """With dz = 72 two UAVs hear each other up to 96 m apart: (180 - 96) / 2 = 42 steps, exactly the bound."""
+    world = World(altitude=(0.0, 72.0, 0.0))
+    episode, method = flown(make_scenario("h", [[0, 0], [180, 0], [50, 50]], [2], world=world))
+    assert (episode.steps, method.planned_steps, method.bound_steps) == (42, 42, 42)
+
+
+def test_at_heights_it_links_to_the_layer_in_between():
+    """Low and high are 130 m apart in height and never linked; who flies between hears both up to 100.9 m away."""
+    world = World(altitude=(0.0, 130.0, 65.0))
+    scenario = make_scenario("h", [[0, 0], [40, 0], [20, 160]], world=world)
+    episode, method = flown(scenario)
+    assert episode.terminated
+    assert episode.steps == method.planned_steps == method.bound_steps == bound_for(scenario)
+
+
+@pytest.mark.parametrize("case", range(2))
+def test_plans_at_drawn_heights_are_flown_as_planned(case):
+    scenario = with_world(drawn(60, 0.7, case), parse_world("altitude-spread=40"))
+    episode, method = flown(scenario)
+    assert episode.terminated
+    assert bound_for(scenario) == method.bound_steps <= episode.steps <= method.planned_steps
+    assert method.flag == ""
+
+
+def test_heights_that_keep_a_swarm_split_for_ever_leave_a_plan_of_one_layer():
+    flight = plan_flight(np.array([[0.0, 0.0], [180.0, 0.0]]), Physics(), QUICK, np.array([0.0, 130.0]))
+    assert flight.steps == flight.bound_steps == 30
 
 
 @pytest.mark.parametrize(("uavs", "ratio"), [(20, 0.5), (50, 0.8), (100, 0.9), (200, 0.6)])

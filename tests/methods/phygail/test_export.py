@@ -36,8 +36,8 @@ def graph_of(scenario, spec=PAPER):
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory, exported_once):
-    """The first of its shape: torch exports it."""
+def exported(tmp_path_factory):
+    """Torch exports it; others are made of graphs that it exported before (`exported_once`)."""
     actor, folder = lively_actor(), tmp_path_factory.mktemp("policy")
     save_weights(folder / "actor.safetensors", actor.state_dict(), actor_config(actor, PAPER, seed=7, note="test"))
     return actor, export_weights(folder / "actor.safetensors", folder / "actor.onnx")
@@ -62,7 +62,7 @@ def test_a_lone_uav_and_uavs_without_neighbors_are_decided_too(exported):
     assert worst(*exported, perceive(next(iter(views)))) < 1e-5
 
 
-def test_without_a_center_a_lone_uav_has_no_edge_at_all(tmp_path):
+def test_without_a_center_a_lone_uav_has_no_edge_at_all(tmp_path, exported_once):
     actor, spec = lively_actor(1, EncoderSpec(layers=1)), GRAPHS["no-center"]
     path = export_actor(actor, spec, tmp_path / "blind.onnx")
     far = make_scenario("a", np.array([[0.0, 0.0], [900.0, 0.0]]), width_m=1000.0)
@@ -73,7 +73,7 @@ def test_without_a_center_a_lone_uav_has_no_edge_at_all(tmp_path):
     assert load_policy(path).graph_spec == spec
 
 
-def test_a_compact_network_flies_in_double_precision_on_a_grid_of_commands(tmp_path):
+def test_a_compact_network_flies_in_double_precision_on_a_grid_of_commands(tmp_path, exported_once):
     with seeded(3):
         actor = Actor(EncoderSpec(layers=1, width=6, compact=True), command="disc")
         torch.nn.init.orthogonal_(actor.mean[-1].weight, 1.0)

@@ -30,7 +30,10 @@ from phygail.swarm.scenario import draw_scenario
 from phygail.swarm.simulator import initial_state, project_speed, step
 from phygail.weights import parse_safetensors, weights_kind
 
-pytestmark = [pytest.mark.xdist_group("export"), pytest.mark.usefixtures("uncompiled", "no_learning_curves")]
+pytestmark = [
+    pytest.mark.xdist_group("export"),
+    pytest.mark.usefixtures("uncompiled", "no_learning_curves", "exported_once"),
+]
 SPEC = GRAPHS["plus"]
 SMALL = ["worlds=4", "horizon=4", "width=8", "layers=1", "pool=12", "epochs=2", "validate_every=9", "ppo_epochs=1"]
 CONFIG = override(PROFILES.get("plus"), [*SMALL, "batch_graphs=8", "micro_graphs=8", "validation_cases=1"])
@@ -224,17 +227,25 @@ def yardstick():
 
 def test_the_yardstick_flies_weights_and_their_export_alike(yardstick, policy):
     cells = [zero_shot(20, 2, 1, (0.5,))]
-    weights, exported = (yardstick.fly_policy(policy[1].with_suffix(end), cells) for end in (".safetensors", ".onnx"))
+    opened = [yardstick.open_policy(policy[1].with_suffix(end)) for end in (".safetensors", ".onnx")]
+    weights, exported = (yardstick.fly_policy(each, cells) for each in opened)
     np.testing.assert_array_equal(weights[0], exported[0])
     assert np.abs(weights[1] - exported[1]).max() <= 2  # one computes in single precision
 
 
 def test_the_yardstick_flies_a_rule_once_and_reads_its_rows_then(yardstick, tmp_path, monkeypatch):
     cases, file = zero_shot(20, 2, 1, (0.5,)), tmp_path / "rows.csv"
-    first = yardstick.fly_rule("sidr", cases, 1, file)
+    first = yardstick.fly_rule("sidr", [cases], 1, file)
     monkeypatch.setattr(yardstick, "run_episode", None)
-    again = yardstick.fly_rule("sidr", cases, 1, file)
+    again = yardstick.fly_rule("sidr", [cases], 1, file)
     np.testing.assert_array_equal(first, again)
     assert first[0].all()
     assert file.read_text().splitlines()[0] == "seed,uavs,case,method,success,steps"
     assert f"{'sidr':>34}" in yardstick.show("sidr", *first, 2, 0.0)
+
+
+def test_the_untrained_network_is_flown_once_too(yardstick, tmp_path, monkeypatch):
+    cells, file = [zero_shot(20, 2, 1, (0.5,))], tmp_path / "rows.csv"
+    first = yardstick.fly_rule(yardstick.UNTRAINED, cells, 1, file)
+    monkeypatch.setattr(yardstick, "open_untrained", None)
+    np.testing.assert_array_equal(first, yardstick.fly_rule(yardstick.UNTRAINED, cells, 1, file))

@@ -9,6 +9,7 @@ from phygail.swarm.batch import initial_batch, step_batch
 from phygail.swarm.scenario import draw_scenario, make_scenario
 from phygail.swarm.tree import gap_m
 
+pytestmark = pytest.mark.usefixtures("uncompiled")
 CONFIG = TrainConfig(gap_weight=0.2)
 
 

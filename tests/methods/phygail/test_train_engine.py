@@ -26,7 +26,7 @@ from phygail.swarm.simulator import initial_state, step
 from phygail.swarm.tree import gap_m, spanning_tree
 from phygail.weights import bundled, parse_safetensors
 
-pytestmark = pytest.mark.usefixtures("no_learning_curves")
+pytestmark = pytest.mark.usefixtures("no_learning_curves", "uncompiled")
 SMALL = ["worlds=3", "horizon=6", "width=8", "layers=1", "hold=4", "worlds_go_on=true", "command=disc"]
 CONFIG = override(PROFILES.get("smoke"), [*SMALL, "compact=true", "critic_clock=true", "critic_gap=true"])
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from phygail.config import LINK_TOLERANCE_M, InputError, Physics
 from phygail.methods.base import GlobalMethod, register
-from phygail.methods.convex.search import Plan, TreeSearch, contraction, least_motion, shortest_flight
+from phygail.methods.convex.search import Plan, TreeSearch, contraction, edge_ranges_m, least_motion, shortest_flight
 from phygail.methods.steering import go
 from phygail.sensing.views import GlobalView
-from phygail.swarm.tree import bound_steps, gap_m
+from phygail.swarm.tree import gap_m, steps_to_close, tree_excess_m
 
 RANGE_MARGIN_M = 1e-3  # at a range of 120 m: plans are connected at R_plan = R - this R/(120 m)
 GAIN_STEPS = 0.01  # steps; a smaller gain is none
@@ -42,46 +42,59 @@ class PlannedFlight:
     fallback: bool
 
 
-def plan_flight(positions: np.ndarray, physics: Physics, effort: float = 1.0) -> PlannedFlight:
+def plan_flight(
+    positions: np.ndarray, physics: Physics, effort: float = 1.0, heights: np.ndarray | None = None
+) -> PlannedFlight:
     """The shortest flight found that makes the swarm one network.
 
     Args:
         positions: (n, 2) m.
         physics: Radio and vehicle.
         effort: Multiplies the budget of the tree search; 0 leaves the least possible budget.
+        heights: (n,) m, which stay; None in one layer. Where they keep the swarm split for ever, they are left out.
     """
-    bound = bound_steps(positions, physics)
+    gap = float(tree_excess_m(positions, physics.range_m, heights).max(initial=0.0))
+    if not math.isfinite(gap):
+        return plan_flight(positions, physics, effort)
+    bound = steps_to_close(gap, physics)
     if bound == 0:
         return PlannedFlight(positions, 0, 0, False)
     points, order, back = _canonical(positions)
-    plan, steps, fallback = _plan_canonical(points, physics, bound, effort)
+    sorted_heights = None if heights is None else heights[order]
+    plan, steps, fallback = _plan_canonical(points, physics, bound, effort, sorted_heights)
     targets = np.empty_like(positions)
     targets[order] = positions[order] + (plan.targets - points) @ back
     return PlannedFlight(targets, steps, bound, fallback)
 
 
-def _plan_canonical(points: np.ndarray, physics: Physics, bound: int, effort: float) -> tuple[Plan, int, bool]:
+def _plan_canonical(
+    points: np.ndarray, physics: Physics, bound: int, effort: float, heights: np.ndarray | None
+) -> tuple[Plan, int, bool]:
     """The plan, its whole number of steps, and whether the solver failed."""
     stride, margin = physics.stride_m, RANGE_MARGIN_M * physics.unit
     range_m, slack = physics.range_m - margin, margin / 2  # the other half of the margin is for the flight
     gain = GAIN_STEPS * stride
     search = TreeSearch(
-        points, range_m, slack_m=slack, enough_m=bound * stride + margin / 2, gain_m=gain, effort=effort
-    )
+        points, range_m, slack_m=slack, enough_m=bound * stride + margin / 2, gain_m=gain, effort=effort,
+        heights=heights,
+    )  # fmt: skip
     plan = search.run()
-    shrunk = contraction(points, plan.edges, range_m)
+    ranges = edge_ranges_m(plan.edges, range_m, heights)
+    shrunk = contraction(points, plan.edges, ranges)
     fallback = shrunk.flight_m < plan.flight_m - gain
     if fallback:
         plan = shrunk
     steps = max(bound, math.ceil((plan.flight_m - margin / 10) / stride))
-    # The margin costs at most its length times the tensions, for t(R) is convex; that may be one step too many.
-    if math.ceil((plan.flight_m - plan.tension.sum() * 1.01 * margin) / stride) < steps:
-        full = physics.range_m + LINK_TOLERANCE_M / 2
+    # The margin costs at most its length times the tensions, for t(R) is convex; that may be one step too many. At
+    # heights a range of the plane, sqrt(R^2 - dz^2), grows R / sqrt(R^2 - dz^2) times as fast as R.
+    growth = 1.0 if heights is None else float(np.max(range_m / np.maximum(ranges, margin)))
+    if math.ceil((plan.flight_m - plan.tension.sum() * 1.01 * margin * growth) / stride) < steps:
+        full = edge_ranges_m(plan.edges, physics.range_m + LINK_TOLERANCE_M / 2, heights)
         tight = shortest_flight(points, plan.edges, full, accuracy=TIGHT_ACCURACY)
         fewer = max(bound, math.ceil((tight.flight_m - LINK_TOLERANCE_M / 10) / stride))
         if fewer < steps:
             return tight, fewer, fallback
-    trimmed = least_motion(points, plan, range_m, max(plan.flight_m, steps * stride), slack_m=slack)
+    trimmed = least_motion(points, plan, ranges, max(plan.flight_m, steps * stride), slack_m=slack)
     return trimmed, steps, fallback
 
 
@@ -151,15 +164,15 @@ class Convex(GlobalMethod):
         return (self._targets - view.positions) / (left * physics.step_s)
 
     def _plan(self, view: GlobalView, effort: float) -> PlannedFlight:
-        flight = plan_flight(view.positions, view.mission.physics, effort)
+        flight = plan_flight(view.positions, view.mission.physics, effort, view.heights)
         if flight.fallback:
             self.flag = "fallback:contraction"
         self._targets, self._arrival = flight.targets, view.step + flight.steps
-        self._gap_m = gap_m(view.positions, view.mission.physics.range_m)
+        self._gap_m = gap_m(view.positions, view.mission.physics.range_m, view.heights)
         return flight
 
     def _plan_again(self, view: GlobalView) -> None:
-        gap = gap_m(view.positions, view.mission.physics.range_m)
+        gap = gap_m(view.positions, view.mission.physics.range_m, view.heights)
         if gap < self._gap_m - view.mission.physics.stride_m:
             self._plan(view, 0.0)
             return

@@ -28,9 +28,12 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from phygail.swarm.links import label_subnets
-from phygail.swarm.tree import spanning_tree
+from phygail.swarm.tree import dense_tree, excess_m, level_range_m, spanning_tree
+
+Range = float | np.ndarray  # m, the longest that edges may be: one number, or (m,) one for each
 
 ACCURACY = 1e-8  # relative, Clarabel's default
+SHORTEST_M = 1e-300  # an edge of no length is not shrunk
 
 SOLVE_BUDGET = 40_000  # solves times (n + 20): about a second, for 10 UAVs as for 200
 SOLVE_OVERHEAD = 20  # the fixed cost of a solve, in UAVs
@@ -62,14 +65,14 @@ class Plan:
 
 
 def shortest_flight(
-    positions: np.ndarray, edges: np.ndarray, range_m: float, *, slack_m: float = 0.0, accuracy: float = ACCURACY
+    positions: np.ndarray, edges: np.ndarray, range_m: Range, *, slack_m: float = 0.0, accuracy: float = ACCURACY
 ) -> Plan:
     """The plan along a fixed tree whose longest displacement is smallest.
 
     Args:
         positions: (n, 2) m.
         edges: (m, 2) int, a spanning tree, or a forest for the plan that leaves its parts apart.
-        range_m: Longest edge in the program.
+        range_m: Longest edge in the program, one for all or one for each.
         slack_m: By how much the solver's inaccuracy may lengthen an edge.
         accuracy: Relative tolerance of the solver.
     """
@@ -90,7 +93,7 @@ def shortest_flight(
     return Plan(targets, _longest(targets - positions), edges, np.maximum(0.0, duals[3 * n :: 3]))
 
 
-def least_motion(positions: np.ndarray, plan: Plan, range_m: float, flight_m: float, *, slack_m: float = 0.0) -> Plan:
+def least_motion(positions: np.ndarray, plan: Plan, range_m: Range, flight_m: float, *, slack_m: float = 0.0) -> Plan:
     """The plan along the same tree with the smallest sum of displacements, none longer than `flight_m`.
 
     If the solver finds nothing better, `plan` is returned.
@@ -117,13 +120,13 @@ def least_motion(positions: np.ndarray, plan: Plan, range_m: float, flight_m: fl
     return Plan(targets, longest, plan.edges, plan.tension)
 
 
-def contraction(positions: np.ndarray, edges: np.ndarray, range_m: float) -> Plan:
+def contraction(positions: np.ndarray, edges: np.ndarray, range_m: Range) -> Plan:
     """A plan that needs no solver: the whole swarm shrinks about the middle of its bounding box."""
     targets = repair(positions, positions, edges, range_m, 0.0)  # UAVs stay; `repair` makes that feasible
     return Plan(targets, _longest(targets - positions), edges, np.zeros(len(edges)))
 
 
-def repair(positions: np.ndarray, targets: np.ndarray, edges: np.ndarray, range_m: float, slack_m: float) -> np.ndarray:
+def repair(positions: np.ndarray, targets: np.ndarray, edges: np.ndarray, range_m: Range, slack_m: float) -> np.ndarray:
     """Shrink a proposal until every edge is within range (plus slack); numbers that are not finite count as "stay".
 
     Shrinking scales all edges alike, so it always succeeds, and a proposal with a relative error e moves its
@@ -131,15 +134,20 @@ def repair(positions: np.ndarray, targets: np.ndarray, edges: np.ndarray, range_
     """
     if not np.isfinite(targets).all():
         targets = positions
-    longest = _longest(targets[edges[:, 0]] - targets[edges[:, 1]])
-    if longest <= range_m + slack_m:
+    lengths = _lengths(targets[edges[:, 0]] - targets[edges[:, 1]])
+    if (lengths <= range_m + slack_m).all():
         return targets
     middle = (targets.min(axis=0) + targets.max(axis=0)) / 2
-    return middle + (targets - middle) * (range_m / longest)
+    return middle + (targets - middle) * (range_m / np.maximum(lengths, SHORTEST_M)).min()
+
+
+def edge_ranges_m(edges: np.ndarray, range_m: float, heights: np.ndarray | None) -> Range:
+    """How long these edges may be in the plane."""
+    return range_m if heights is None else level_range_m(heights, edges, range_m)
 
 
 def _edge_cones(
-    positions: np.ndarray, edges: np.ndarray, range_: float, first_row: int
+    positions: np.ndarray, edges: np.ndarray, range_: Range, first_row: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Rows, columns, values and right-hand side of the cones (R, p_i + d_i - p_j - d_j), one per edge."""
     m = len(edges)
@@ -175,9 +183,10 @@ def _solve(
     return np.asarray(solution.x), np.nan_to_num(np.asarray(solution.z))
 
 
-def _unit(positions: np.ndarray, edges: np.ndarray, range_m: float) -> float:
-    """Length that brings the numbers of a program to the order of one."""
-    return max(range_m, _longest(positions[edges[:, 0]] - positions[edges[:, 1]]) / 2)
+def _unit(positions: np.ndarray, edges: np.ndarray, range_m: Range) -> float:
+    """Length that brings the numbers of a program to the order of one; without edges any will do."""
+    longest_m = _longest(positions[edges[:, 0]] - positions[edges[:, 1]])
+    return max(float(np.max(range_m, initial=0.0)), longest_m / 2) or 1.0
 
 
 def _lengths(offsets: np.ndarray) -> np.ndarray:
@@ -198,6 +207,7 @@ class TreeSearch:
         enough_m: Flight that ends the search: the lower bound.
         gain_m: Gains below this are rounding.
         effort: Multiplies the budget of solves.
+        heights: (n,) m; None in one layer. At heights an edge may be sqrt(R^2 - dz^2) long in the plane.
     """
 
     def __init__(
@@ -209,8 +219,10 @@ class TreeSearch:
         enough_m: float,
         gain_m: float,
         effort: float = 1.0,
+        heights: np.ndarray | None = None,
     ) -> None:
         self._positions = positions
+        self._heights = heights
         self._range_m = range_m
         self._slack_m = slack_m
         self._enough_m = enough_m
@@ -220,7 +232,7 @@ class TreeSearch:
         self._known: dict[bytes, Plan] = {}
         self._screen = cdist(positions, positions) if len(positions) <= SCREENED else None
         self.solves = 0
-        self.best = self._solve(spanning_tree(positions)[0])
+        self.best = self._solve(self._tree(positions))
 
     def run(self) -> Plan:
         """Settle and descend from the minimum spanning tree, then kick and descend again within the budget."""
@@ -247,11 +259,25 @@ class TreeSearch:
         key = edges.tobytes()
         if key not in self._known:
             self.solves += 1
-            self._known[key] = shortest_flight(self._positions, edges, self._range_m, slack_m=self._slack_m)
+            ranges = edge_ranges_m(edges, self._range_m, self._heights)
+            self._known[key] = shortest_flight(self._positions, edges, ranges, slack_m=self._slack_m)
         plan = self._known[key]
         if spanning and (self.solves == 1 or plan.flight_m < self.best.flight_m):
             self.best = plan
         return plan
+
+    def _tree(self, points: np.ndarray) -> np.ndarray:
+        """(n-1, 2) int, the spanning tree that lacks the least to be a network."""
+        if self._heights is None:
+            return spanning_tree(points)[0]
+        return dense_tree(excess_m(points, self._heights, self._range_m))[0]
+
+    def _pairs(self, points: np.ndarray, inside: np.ndarray) -> np.ndarray:
+        """(k, 2) int, pairs across a cut that can be linked, the closest first."""
+        pairs = crossing_pairs(points, inside)
+        if self._heights is None:
+            return pairs
+        return pairs[level_range_m(self._heights, pairs, self._range_m) > 0]
 
     def _settle(self, plan: Plan) -> Plan:
         """Compute the tree of the targets and solve again from the start positions until nothing is gained.
@@ -259,7 +285,7 @@ class TreeSearch:
         The minimum spanning tree of the targets has no edge above the range, so the next plan is never longer.
         """
         while self._open:
-            trial = self._solve(spanning_tree(plan.targets)[0])
+            trial = self._solve(self._tree(plan.targets))
             if not self._better(trial, plan):
                 break
             plan = trial
@@ -293,7 +319,7 @@ class TreeSearch:
         if not self._better(without, plan):  # another part of the tree is as long
             return
         inside = one_side(len(self._positions), forest, plan.edges[k, 0])
-        pairs = crossing_pairs(without.targets, inside)
+        pairs = self._pairs(without.targets, inside)
         trials = 0
         for pair in pairs[: 10 * TRIALS]:
             if set(pair) == set(plan.edges[k]) or self._hopeless(pair, inside, hops, plan.flight_m):
@@ -323,7 +349,9 @@ class TreeSearch:
         for _ in range(self._rng.integers(1, MOST_KICKS + 1)):
             k = self._rng.choice(len(edges), p=chance)
             inside = one_side(len(self._positions), np.delete(edges, k, axis=0), edges[k, 0])
-            edges[k] = self._rng.choice(crossing_pairs(plan.targets, inside)[:KICK_POOL])
+            pairs = self._pairs(plan.targets, inside)
+            if len(pairs):
+                edges[k] = self._rng.choice(pairs[:KICK_POOL])
         return edges
 
 

@@ -123,14 +123,14 @@ class PolicyMethod(SubnetMethod):
     def _decide(self, view: SubnetView | SubnetViews) -> np.ndarray:
         """(n, 2) m/s of all alive: v_i = pi(O_i) (eq. 7)."""
         speed = view.mission.physics.speed_mps
-        # Where news is delayed, the rows are followed by their twins, whose decisions nobody flies.
+        # Where news is delayed, twins of the rows follow them; the decisions of twins are not flown.
         actions = self.policy.actions(perceive(view, self.policy.graph_spec, self.policy.dtype))[: len(view.members)]
         return project_speed(speed * actions.astype(float), speed)
 
 
 @register
 class Phygail(PolicyMethod):
-    """The paper's observation, rewards and learning on swarms of 20, from random weights: nobody taught it.
+    """The paper's observation, rewards and learning on swarms of 20, from random weights, without a teacher.
 
     It flies its network alone. Version 0.1 gave this name to what is `reach-evolved` now.
     """

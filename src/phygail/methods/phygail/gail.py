@@ -79,7 +79,7 @@ def paired_batches(
 
 
 def noisy(command: Tensor, config: TrainConfig, noise: torch.Generator) -> Tensor:
-    """Commands with noise: experts fly straight and the policy jitters, a cue that the discriminator must not use."""
+    """Commands with noise, so that the discriminator cannot tell the policy by the jitter of its exploration."""
     return command + config.action_noise * torch.randn(command.shape, generator=noise)
 
 
@@ -96,10 +96,10 @@ def imitation_rewards(discriminator: Discriminator, rollout: Rollout, config: Tr
 
 
 def diagnosis(entries: Sequence[Entry], config: TrainConfig) -> str:
-    """What is wrong with a run and what to do about it, from the last entries of its log; empty if nothing is.
+    """The fault of a run and its remedy, read from the last entries of its log; empty if there is none.
 
-    A discriminator that wins no longer tells the policy anything, and neither does one that cannot tell the two apart.
-    Values beyond any return have diverged.
+    A discriminator that is always right gives the policy no direction, nor does one that cannot tell experts from the
+    policy. Values beyond any possible return have diverged.
     """
     recent = entries[-PATIENCE:]
     error = recent[-1]["ppo"]["value"] if recent else 0.0

@@ -25,7 +25,7 @@ ACTION_WIDTH = 128
 
 @dataclass(frozen=True)
 class Gaussian:
-    """What the actor thinks of u, per receiver.
+    """The actor's distribution of u, per receiver.
 
     Attributes:
         mean: (n, 2), within +-3; execution uses it.

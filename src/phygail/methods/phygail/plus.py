@@ -1,9 +1,9 @@
 """`phygail-plus`: PhyGAIL's network and learning with what a subnet knows besides (METHODS 8.8). No torch.
 
 A UAV of the paper sees its neighbors on a map. Here it also knows what its subnet knows: where the subnet is (the
-anchor) and who is lost, where by now and how likely alive (`sensing.beliefs`). Lengths are in radio ranges. Vectors are
-turned into coordinates of the subnet, whose x axis points from its centroid to the center: a block that flies home is
-one constant command. No input is a command, a target or a weight that a rule has computed.
+anchor), and of every lost teammate where it is by now and how likely it is alive (`sensing.beliefs`). Lengths are in
+radio ranges. Vectors are turned into coordinates of the subnet, whose x axis points from its centroid to the center: a
+block that flies home is one constant command. No input is a command, a target or a weight that a rule has computed.
 
 Not learned: the beliefs, with constants set once (`belief_spec`); link keeping (METHODS 8.6); the aggregation phase,
 flown but not trained with, that ends late flights and flags them.
@@ -70,6 +70,7 @@ GRAPHS: Mapping[str, GraphSpec] = MappingProxyType(
         "plus": GraphSpec(k_lost=4),
         "plus-8": GraphSpec(k_dmg=0, k_lost=8),
         "plus-no-damaged": GraphSpec(k_dmg=0, k_lost=4),
+        "plus-blind": GraphSpec(k_dmg=0, k_lost=1, lost_horizon=1e-3),  # sees no lost teammate
         "plus-sharp": GraphSpec(k_dmg=0, k_lost=4, beliefs="sharp"),
         "plus-own": GraphSpec(k_dmg=0, k_lost=4, own_lost=True),
         "plus-own-far": GraphSpec(k_dmg=0, k_lost=4, lost_horizon=6.0, own_lost=True),
@@ -78,7 +79,7 @@ GRAPHS: Mapping[str, GraphSpec] = MappingProxyType(
 )
 
 
-# soft: first guesses. sharp: a lost teammate flies straight to the center; who is not met there, is gone. The
+# soft: first guesses. sharp: a lost teammate flies straight to the center; one that is not met there is ruled out. The
 # evolution of `reach-evolved` had come to nearly the same constants.
 BELIEFS: Mapping[str, BeliefSpec] = MappingProxyType(
     {
@@ -89,7 +90,7 @@ BELIEFS: Mapping[str, BeliefSpec] = MappingProxyType(
 
 
 def belief_spec(spec: GraphSpec) -> BeliefSpec:
-    """How a subnet thinks about lost teammates: set once, not learned."""
+    """What a subnet believes about lost teammates: set once, not learned."""
     return replace(BELIEFS[spec.beliefs], horizon_m=spec.lost_horizon * PAPER_RANGE_M)
 
 
@@ -98,8 +99,8 @@ def observe_plus(
 ) -> tuple[Graph, np.ndarray]:
     """One more look at the subnets: their graphs, and (n, 2) the x axis of every UAV's coordinates.
 
-    One node each stands for all wrecks, the center and all lost teammates: what a receiver knows of them is on the
-    edge.
+    All damaged UAVs share one node, and so do all lost teammates; the center has its own. The edge holds what a
+    receiver knows of them.
     """
     look = beliefs.look(views)
     home = views.centers - views.means(views.positions)
@@ -109,10 +110,10 @@ def observe_plus(
     n = len(views.positions)
     index, mask = np.zeros((n, spec.slots), dtype=np.int64), np.zeros((n, spec.slots), dtype=bool)
     edge = np.zeros((n, spec.slots, EDGE_NUMBERS))
-    peers, wrecks = slice(spec.k_act), slice(spec.k_act, spec.k_act + spec.k_dmg)
+    peers, damaged = slice(spec.k_act), slice(spec.k_act, spec.k_act + spec.k_dmg)
     center, lost = spec.k_act + spec.k_dmg, slice(spec.k_act + spec.k_dmg + 1, spec.slots)
     _see_members(views, own_axes, index[:, peers], mask[:, peers], edge[:, peers])
-    _see_wrecks(views, own_axes, index[:, wrecks], mask[:, wrecks], edge[:, wrecks])
+    _see_damaged(views, own_axes, index[:, damaged], mask[:, damaged], edge[:, damaged])
     degree = 1 + mask.sum(axis=1)
     first = OWN_FIRST if spec.own_lost else 0.0
     _see_lost(views, beliefs, look, first, own_axes, index[:, lost], mask[:, lost], edge[:, lost])
@@ -181,7 +182,7 @@ def _see_members(
     edge[row, slot, 4] = np.hypot(offset[:, 0], offset[:, 1]) / physics.range_m
 
 
-def _see_wrecks(
+def _see_damaged(
     views: SubnetViews, own_axes: np.ndarray, index: np.ndarray, mask: np.ndarray, edge: np.ndarray
 ) -> None:  # fmt: skip
     """Fill the slots of the nearest damaged UAVs in range."""
@@ -201,7 +202,7 @@ def _see_lost(
 ) -> None:  # fmt: skip
     """Fill the slots of the nearest lost teammates that may be alive; of equally near ones the likelier come first.
 
-    A teammate seems nearer by `own_first` ranges to the nearest member of a subnet.
+    For the member of a subnet that is nearest to it, a teammate counts as nearer by `own_first` ranges.
     """
     range_m = views.mission.physics.range_m
     row, spot, ghost = beliefs.near(views, look.weights, LEAST_BELIEF)

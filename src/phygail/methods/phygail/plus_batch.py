@@ -281,7 +281,7 @@ def _see_members(x, v, members, m, a, ax, ay, numbers, k_act, first, keys, entri
 
 
 @numba.njit(cache=True, fastmath=False)
-def _see_wrecks(p, v, roster, total, row_of, ax, ay, numbers, k_dmg, node, keys, entries, index, mask, edge):
+def _see_damaged(p, v, roster, total, row_of, ax, ay, numbers, k_dmg, node, keys, entries, index, mask, edge):
     """The nearest damaged UAVs in range of a UAV at p; gives how many."""
     filled = 0
     for k in range(total):
@@ -349,7 +349,10 @@ def _look_all(
     x, v, label, count, steps, unit, roster, total, row_of, flying, center, numbers, depth, rule, sizes, features,
     index, mask, edge, axes,
 ):  # fmt: skip
-    """Beliefs of all worlds, and their graphs unless all `sizes` are 0 (`_Table` and `PlusObservation`)."""
+    """Beliefs of all worlds, and their graphs unless all `sizes` are 0 (`_Table` and `PlusObservation`).
+
+    Long because one loop over worlds, subnets and members fills all tables: a cut would pass twenty arrays on.
+    """
     entries_most = roster.shape[1]
     ghost, known = np.empty((entries_most, 2)), np.empty(entries_most, dtype=np.float32)
     weight, best, nearest = np.empty(entries_most), np.empty(entries_most), np.empty(entries_most, dtype=np.int64)
@@ -357,7 +360,7 @@ def _look_all(
     most = max(sizes.max(), 1)
     keys, entries = np.empty(most), np.empty(most, dtype=np.int64)
     first, alive = 0, flying.sum()
-    at_wrecks, at_center, at_lost = sizes[0], sizes[0] + sizes[1], sizes[0] + sizes[1] + 1
+    at_damaged, at_center, at_lost = sizes[0], sizes[0] + sizes[1], sizes[0] + sizes[1] + 1
     g = np.empty(2)
     for b in range(len(x)):
         t, node = steps[b], alive + 3 * b
@@ -393,9 +396,9 @@ def _look_all(
                     x[b], v[b], members, m, a, ax, ay, numbers[b], sizes[0], first, keys, entries, index[row],
                     mask[row], edge[row],
                 )  # fmt: skip
-                degree += _see_wrecks(
+                degree += _see_damaged(
                     x[b, i], v[b, i], roster[b], total[b], row_of[b], ax, ay, numbers[b], sizes[1], node, keys, entries,
-                    index[row, at_wrecks:], mask[row, at_wrecks:], edge[row, at_wrecks:],
+                    index[row, at_damaged:], mask[row, at_damaged:], edge[row, at_damaged:],
                 )  # fmt: skip
                 index[row, at_center], mask[row, at_center] = node + 1, True
                 _see_lost(

@@ -1,4 +1,4 @@
-"""Fly the exploring policy in many worlds, on wider maps if asked for; keep what it saw, did and got."""
+"""The exploring policy flies in many worlds, on wider maps if asked for; what it observes, does and earns is kept."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Rollout:
         steps: (T, B) int, steps that the decision was held: `hold`, fewer where the episode ended.
         ended: (T, B) bool, the episode ended with this decision, by success or at T_max.
         saved: (T, B) discounted steps that a success saved (`rewards.saved_steps`).
-        facts: (T B, F) float32, what the critic is told of every observation (`critic_facts`). facts_after: (B, F).
+        facts: (T B, F) float32, what the critic reads about every observation (`critic_facts`). facts_after: (B, F).
         flights: Episodes that ended.
         worlds: Where the worlds are now, for an epoch that flies on.
     """
@@ -110,7 +110,7 @@ class Rollout:
         return to_tensors(picked), rows
 
     def judged_batch(self, numbers: np.ndarray) -> tuple[GraphInput, np.ndarray]:
-        """The same as the discriminator sees them."""
+        """As `batch`, with the graphs that the discriminator reads."""
         picked, rows = pick(self.judged, numbers)
         return to_tensors(picked), rows
 
@@ -120,12 +120,12 @@ class Rollout:
             yield self.batch(numbers)
 
     def facts_of(self, rows: np.ndarray) -> Tensor | None:
-        """(r, F) float32, what the critic is told about some nodes; None for nothing."""
+        """(r, F) float32, what the critic reads about some nodes besides the graph; None if nothing."""
         return torch.from_numpy(self.facts[self.graph.world[rows]]) if self.facts.shape[1] else None
 
     @cached_property
     def summary(self) -> dict[str, float]:
-        """How the policy flew while exploring; NaN where no episode ended."""
+        """Success and length of the episodes that ended in this rollout; NaN if none did."""
         steps, bound = sum(f.steps for f in self.flights), sum(f.bound_steps for f in self.flights)
         ended = len(self.flights)
         return {
@@ -164,7 +164,7 @@ def on_other_map(scenario: Scenario, config: TrainConfig, rng: np.random.Generat
 
 
 def on_other_maps(frames: FrameBatch, config: TrainConfig, rng: np.random.Generator) -> FrameBatch:
-    """Expert frames with the widths and centers of other maps: or the discriminator would know experts by the map."""
+    """Expert frames with the widths and centers of other maps, so that the map does not give experts away."""
     width_m = widen_map(frames.width_m, config.map_scale, rng)
     return replace(frames, width_m=width_m, center=shift_center(frames.center, frames.width_m, config.map_shift, rng))
 
@@ -181,9 +181,9 @@ def widen_map(width_m: np.ndarray, most: float, rng: np.random.Generator) -> np.
 def shift_center(center: np.ndarray, width_m: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
     """Centers ((..., 2) m) moved at random, per axis by up to `share` of half the swarm's own width ((...,) m).
 
-    On the map of 20 UAVs a swarm is one again before anybody is at the center for long; in a large swarm the first
-    arrive hundreds of steps before the last. With a center off the middle some arrive early. With share = 0 nothing is
-    drawn.
+    On the map of 20 UAVs a swarm is one again before a UAV has been at the center for long. In a large swarm the first
+    UAVs arrive hundreds of steps before the last. With a center off the middle some arrive early here, too. With share
+    = 0 nothing is drawn.
     """
     if share <= 0.0:
         return center
@@ -284,9 +284,10 @@ def explore(
     """U ((n, 2)) sampled for every receiver, its log density ((n,)) and the command over v_max ((n, 2)).
 
     Args:
-        actor: The exploring policy. graph: What the receivers see. noise: Where chance comes from.
+        actor: The exploring policy. graph: What the receivers see. noise: Random generator.
         subnets: (n,) int, the subnet of every receiver among those of all worlds; needed with `shared`.
-        shared: Of the variance, common to a subnet: a block tries a way as one. Each UAV's own distribution stays.
+        shared: Share of the variance that a subnet has in common, so that it tries a way as one block. The distribution
+            of a single UAV does not change.
     """
     distribution = actor(to_tensors(graph))
     u = distribution.sample(noise)

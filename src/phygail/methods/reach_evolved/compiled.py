@@ -195,7 +195,8 @@ def episode(spots, roster, alive, center, numbers, rule, rules, spec, ew1, eb1, 
     """Steps until the network is one, or the budget; positions go into `trace` unless it is empty.
 
     The arguments are the fields of `World`, constants of the rule and of `keep_links`, `BeliefSpec.vector` and the
-    layers of the gates.
+    layers of the gates. Long because all room to work in is made here, once per flight: what can be named stands in
+    stages, and a further cut would pass twenty arrays on.
     """
     n, total = len(spots), len(roster)
     range_m, longest_m, stride, budget = numbers[0], numbers[1], numbers[2], int(numbers[3])
@@ -221,7 +222,8 @@ def episode(spots, roster, alive, center, numbers, rule, rules, spec, ew1, eb1, 
     for t in range(budget + 1):
         count = label_subnets(x, longest_m, parent, label)
         if len(trace):
-            trace[t] = x
+            for i in range(n):  # an array at once would need Numba's texts for errors: seconds to compile
+                trace[t, i, 0], trace[t, i, 1] = x[i, 0], x[i, 1]
         if count == 1 or t == budget:
             return t
         if t > 0:
@@ -238,7 +240,8 @@ def episode(spots, roster, alive, center, numbers, rule, rules, spec, ew1, eb1, 
                                  margin, never, sure, depth_half, depth_scale, largest, known, weight,
                                  distance, nearest)  # fmt: skip
             for a in range(m):
-                depth[members[a]] = known
+                for k in range(total):
+                    depth[members[a], k] = known[k]
                 pull[members[a]] = 0.0
             away, log_s, clock, log_m, far, share = _describe(
                 m, ruled_out, total, t, gx, gy, center, range_m, stride, most_members, clock_m, longest_clock

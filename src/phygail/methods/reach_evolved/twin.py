@@ -150,7 +150,10 @@ DEEPEST, MOST_MEMBERS, LONGEST = beliefs.DEEPEST, beliefs.MOST_MEMBERS, beliefs.
 def episode(
     case: Case, rule: Rule, radio: Radio, losses: Losses, fence: Fence, trace: np.ndarray, present: np.ndarray
 ) -> tuple[int, bool]:
-    """(steps, whether the network is one for as long as the world asks); places go into `trace`."""
+    """(steps, whether the network is one for as long as the world asks); places go into `trace`.
+
+    Long because it is the order of events within a step, as in `swarm.flight`, in one place.
+    """
     total = len(case.layout)
     x, v, wanted = case.layout.copy(), np.zeros((total, 2)), np.zeros((total, 2))
     alive, roster = case.alive.copy(), case.layout.copy()

@@ -226,7 +226,7 @@ class ExpertSet:
         widest = int(alive.max(initial=0))
         positions, mask = _padded(table.positions, starts["positions"] + step * alive, alive, widest)
         actions, _ = _padded(table.velocities, starts["velocities"] + step * alive, alive, widest)
-        # Nobody has flown at t = 0: zero rows to copy, and the padding is zero.
+        # At t = 0 there is no flight yet: zero rows to copy, and the padding is zero.
         before = starts["velocities"] + (step - 1) * alive
         velocities, _ = _padded(table.velocities, before, np.where(step > 0, alive, 0), widest)
         lost = table.lost[scenario]
@@ -305,7 +305,7 @@ class RatioSummary:
     """The experts at one damage ratio.
 
     Attributes:
-        ratio: Damage ratio. scenarios: Scenarios kept. held_out: Those for validation. dropped: Those that nobody
+        ratio: Damage ratio. scenarios: Scenarios kept. held_out: Those for validation. dropped: Those that no method
             solved.
         mean, median, p90, most: T_E in steps; NaN and 0 without a scenario.
         favorite: The method that wins most often.
