@@ -7,8 +7,6 @@ listed.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from phygail.config import Registry
 from phygail.experiments.experiment import WORLD_EXPERIMENTS, Experiment, Leg, Variant
 from phygail.experiments.trained import TRANSFER
@@ -207,7 +205,9 @@ _add(
 # --- trained for the occasion: `phygail reproduce NAME --experts FILE.h5 --epochs N` ----------------------------------
 
 FULL = Variant("full", "PhyGAIL")
-_TRAINED = Leg("policies", ("phygail",), (20, *LARGE), THREE, 20, FEW)
+SIX = (0.15, 0.3, 0.45, 0.6, 0.75, 0.9)
+_TRAINED = Leg("policies", ("phygail",), (20, 100, 200), SIX, 10)
+_LARGE_SWARMS = Leg("large", ("phygail",), (500,), THREE, 5)  # a flight takes seconds
 _BUDGET = "Every variant has the same budget (above), far below the paper's 1000 epochs of 32 x 1000 steps"
 
 
@@ -226,7 +226,7 @@ _add(
         "ablation",
         "What each part of PhyGAIL contributes (paper: Table III, Fig. 6)",
         "How much worse is the policy without each part, trained with the same budget?",
-        (_TRAINED,),
+        (_TRAINED, _LARGE_SWARMS),
         tables=("verdicts", "variants", "learning"),
         figures=("learning",),
         variants=(
@@ -271,7 +271,7 @@ _add(
         "sensitivity",
         "How many neighbors a UAV attends to (paper: Fig. 7)",
         "What do K_act and K_dmg change?",
-        (replace(_TRAINED, uavs=(20, 100, 200)),),
+        (_TRAINED,),
         tables=("variants", "learning"),
         figures=("neighbors", "learning"),
         variants=(
