@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from phygail.cli.main import main
-from phygail.cli.soak import flown_by, fly_batch
+from phygail.cli.soak import _limits, flown_by, fly_batch
 from phygail.config import InputError
 from phygail.methods.controller import run_episode
 from phygail.swarm.links import find_links
@@ -165,6 +165,17 @@ def test_a_soak_says_where_the_argument_holds(tmp_path, capsys):
     assert all(failure["condition"] != "all hold" for failure in record["failures"])
 
 
+@pytest.mark.parametrize(("spec", "judged"), [
+    ("", True), ("outages=0.4:2 hold=5", True), ("walls=1:100 shadow", True), ("altitude-spread=40", True),
+    ("altitude-spread=40 level", False), ("links=rician:k=10", False),
+])  # fmt: skip
+def test_the_checker_judges_connectivity_wherever_links_are_within_the_disc(spec, judged):
+    """Outages and shadows take links away: a network that is one is one on the disc, too."""
+    case = soak_case(1, 3, kinds=("random",))
+    limits = _limits(with_world(case, parse_world(spec)) if spec else case, safety=False)
+    assert limits.range_m == (case.physics.range_m if judged else 0.0)
+
+
 def test_soak_in_another_world(tmp_path):
     words = ["soak", "--method", "sidr", "--episodes", "6", "--world", "trickle=0.2:20", "--out", str(tmp_path)]
     assert main(words) == 0
@@ -181,6 +192,7 @@ def test_soak_in_another_world(tmp_path):
     (["recover", "--uavs", "30", "--wind", "11"], "below the speed limit"),
     (["train", "reach-evolved", "--waves", "3:40:150", "--out", "x"], "--waves: training flies the plain world"),
     (["train", "cr-ma", "--world=hold=3"], "--world: training flies the plain world"),
+    (["experts", "--trickle", "0.3:100", "--out", "x.h5"], "--trickle: training flies the plain world"),
 ])  # fmt: skip
 def test_bad_flags_are_one_line(words, said, tmp_path, monkeypatch, capsys):
     """WORLDS 3.9 on the command line: one line, exit 2."""

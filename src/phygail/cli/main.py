@@ -139,7 +139,7 @@ def _drop_stdout() -> None:
 
 def parse(words: list[str]) -> Command:
     """The command that the words describe; help and errors of the command line end the process here."""
-    if words[0] == "train":
+    if words[0] in ("train", "experts"):
         _refuse_worlds(words)
     special = SPECIAL.get((words[0], words[1])) if len(words) > 1 else None
     if special is not None:

@@ -261,7 +261,7 @@ def _limits(scenario: Scenario, *, safety: bool) -> Limits:
 
     world, physics = scenario.world, scenario.physics
     corners = [(obstacle.corners, obstacle.radius_m) for obstacle in world.obstacles]
-    disc = world.links.certain and not world.level and all(obstacle.radio for obstacle in world.obstacles)
+    disc = world.links.model == "disc" and not world.level  # outages and shadows only take links of the disc away
     return Limits(
         stride_m=physics.stride_m + math.hypot(*world.vehicle.wind_mps) * physics.step_s,
         contact_m=physics.contact_m if safety else 0.0,

@@ -14,6 +14,7 @@ from phygail.files import parse_number
 from phygail.swarm.obstacles import Shapes, closed_in
 from phygail.swarm.scenario import Scenario, in_world
 from phygail.swarm.world import (
+    MODELS,
     Event,
     Knowledge,
     LinkModel,
@@ -186,7 +187,7 @@ def link_model(text: str) -> LinkModel:
     if not text:
         return LinkModel()
     model, _, rest = text.partition(":")
-    if model not in ("disc", "rician"):
+    if model not in MODELS:
         raise InputError(f"--links {text!r}: choose disc or rician, e.g. rician:k=10,outage=0.1")
     given: dict[str, Any] = {"model": model}
     for part in filter(None, rest.split(",")):

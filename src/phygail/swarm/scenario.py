@@ -212,7 +212,7 @@ def _placed(scenario: Scenario, world: World) -> Scenario:
         return scenario
     checked = checked_world(
         world, layout=scenario.layout, damaged=scenario.damaged, speed_mps=scenario.physics.speed_mps,
-        budget_steps=scenario.budget_steps,
+        step_s=scenario.physics.step_s, budget_steps=scenario.budget_steps,
     )  # fmt: skip
     if checked.obstacles:
         check_obstacles(checked.obstacles, scenario.spots, scenario.alive, scenario.center)

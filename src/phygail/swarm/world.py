@@ -20,6 +20,7 @@ from phygail.swarm.checks import LARGEST_BUDGET_STEPS, LARGEST_COORDINATE_M, sho
 
 LEAST_ALIVE = 2
 CENTERS = ("shared", "roster", "none")
+MODELS = ("disc", "rician")
 LARGEST_SEED = 2**63 - 1
 UNLUCKY = 1e-4  # chance that two UAVs in range of each other do not hold their link within the budget
 MOST_TRIES = 50.0  # to hold a link that a budget waits for
@@ -302,14 +303,14 @@ def wait_steps(links: LinkModel, hold_steps: int, step_s: float) -> int:
 
 
 def checked_world(
-    world: World, *, layout: np.ndarray, damaged: np.ndarray, speed_mps: float, budget_steps: int
+    world: World, *, layout: np.ndarray, damaged: np.ndarray, speed_mps: float, step_s: float, budget_steps: int
 ) -> World:
     """The world if it fits its case; otherwise an error that names value, bound and remedy."""
     if world.plain:
         return world
-    _check_events(world, len(layout), set(damaged.tolist()), budget_steps)
-    if math.hypot(*world.vehicle.wind_mps) >= speed_mps:
-        wind = math.hypot(*world.vehicle.wind_mps)
+    wind = math.hypot(*world.vehicle.wind_mps)
+    _check_events(world, layout, set(damaged.tolist()), (speed_mps + wind) * step_s, budget_steps)
+    if wind >= speed_mps:
         raise InputError(f"wind of {wind:g} m/s: it must be below the speed limit of {speed_mps:g} m/s")
     if world.altitude is not None and len(world.altitude) != len(layout):
         raise InputError(f"{len(world.altitude)} altitudes for {len(layout)} positions: give one for each")
@@ -318,7 +319,8 @@ def checked_world(
     return world
 
 
-def _check_events(world: World, uavs: int, gone: set[int], budget_steps: int) -> None:
+def _check_events(world: World, layout: np.ndarray, gone: set[int], stride_m: float, budget_steps: int) -> None:
+    uavs = len(layout)
     for number, event in enumerate(world.events):
         where = f"event {number}"
         if not 1 <= event.step <= budget_steps:
@@ -329,6 +331,10 @@ def _check_events(world: World, uavs: int, gone: set[int], budget_steps: int) ->
             if uav in gone:
                 raise InputError(f"{where}: UAV {uav} is lost already: name it once, and not among the damaged")
             gone.add(uav)
+    for event in world.events:
+        if event.strike is not None:  # it hits at least those that cannot have left its disc by then
+            away = np.hypot(*(layout - np.array(event.strike[:2])).T) + event.step * stride_m
+            gone |= set(np.flatnonzero(away <= event.strike[2]).tolist())
     if uavs - len(gone) < LEAST_ALIVE:
         raise InputError(
             f"damage and events leave {uavs - len(gone)} of {uavs} UAVs: at least {LEAST_ALIVE} must stay alive"
@@ -356,6 +362,8 @@ def whole(name: str, value: Any, low: int, high: int = LARGEST_BUDGET_STEPS) -> 
 
 def checked_links(links: LinkModel) -> LinkModel:
     """The link model if its numbers make sense."""
+    if links.model not in MODELS:
+        raise InputError(f"links.model {shown(links.model)}: choose {', '.join(MODELS)}")
     number("k_db", links.k_db, -100.0, 100.0)
     number("outage", links.outage, 0.0, 1.0, open_ends="low high")
     number("shadow_db", links.shadow_db, 0.0, 100.0)
