@@ -1,13 +1,14 @@
 """How much do the tests know? Change the rules on purpose, one place at a time, and count who notices.
 
-    python tests/mutate.py [swarm/links.py ...] [--count 40] [--list] [--only TEXT]
+    python tests/mutate.py [swarm/links.py ...] [--count 40] [--list] [--missing] [--only TEXT]
 
 For every module named in `NEIGHBORS` (all unless some are named) a sample of `--count` mutants is made: a comparison
 with or without its bound, another constant, another operator, a condition reversed, a statement or a keyword left out,
 `min` for `max`. The test files next to the module then run on each. A mutant that fails a test, or that takes more than
 five times the time of the tests, is killed; one that survives shows something that no test knows. Rows go to
 results/mutation/mutants.csv, the table to results/mutation/report.md; what is known about survivors stands in
-results/mutation/explained.toml. The sample depends on the text of the module only.
+results/mutation/explained.toml. The sample depends on the text of the module only. After an edit of a module
+`--missing` runs what is new in its sample, and survivors that nobody has explained; the other rows stay.
 
 Mutants live in memory: a forked process imports the changed module, so no file is touched. Processor time is what
 counts, so a busy machine kills nobody.
@@ -366,25 +367,31 @@ def preload(modules: list[str]) -> None:
 COLUMNS = ("module", "line", "place", "kind", "mutant", "verdict")
 
 
-def mutate_module(module: str, count: int, only: str) -> list[dict[str, str]]:
-    """A row per mutant of the sample."""
+def mutate_module(module: str, count: int, only: str, *, missing: bool = False) -> list[dict[str, str]]:
+    """A row per mutant of the sample; `missing`: those that are known are not run again."""
     source = (PACKAGE / module).read_text(encoding="utf-8")
     tree, files = ast.parse(source), NEIGHBORS[module]
     everyone = find_mutants(source)
-    mutants = sorted((m for m in everyone[:count] if only in m.text), key=lambda m: (m.line, m.text))
+    rows = todays_rows(module, count) if missing else []
+    known = {(row["place"], row["kind"], row["mutant"]) for row in rows}
+    chosen = (m for m in everyone[:count] if only in m.text and (m.place, m.kind, m.text) not in known)
+    mutants = sorted(chosen, key=lambda m: (m.line, m.text))
+    if not mutants:
+        return rows
     verdict, _, modules = run_tests(files, None, 600)
     preload(modules)
     verdict, usual, _ = run_tests(files, None, 600)
     if verdict != "survived":
         raise SystemExit(f"the tests of {module} fail without any mutant ({verdict}): mend them first")
     print(f"{module}: {len(mutants)} of {len(everyone)} mutants; the tests take {usual:.1f} s", flush=True)
-    rows = []
     for number, mutant in enumerate(mutants, 1):
         start = time.monotonic()
         finder = _Finder(module, changed(tree, mutant))
         verdict, spent, _ = run_tests(files, finder, SLOWER * usual + SPARE_S)
         cells = (module, str(mutant.line), mutant.place, mutant.kind, mutant.text, verdict)
         rows.append(dict(zip(COLUMNS, cells, strict=True)))
+        if missing and not only:
+            save_rows(rows)  # what is known is not run again after an interruption
         mark = "SURVIVED" if verdict == "survived" else f"killed by {verdict}"
         wall = time.monotonic() - start
         print(f"  {number:3d} {mutant.place}:{mutant.line} {mutant.text}: {mark} ({spent:.1f} s, {wall:.0f} s wall)",
@@ -399,6 +406,15 @@ def read_rows() -> list[dict[str, str]]:
         return []
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def todays_rows(module: str, count: int = COUNT) -> list[dict[str, str]]:
+    """The rows of today's sample of a module that are killed or explained, with today's line numbers."""
+    rows = {(row["place"], row["kind"], row["mutant"]): row for row in read_rows() if row["module"] == module}
+    sample = find_mutants((PACKAGE / module).read_text(encoding="utf-8"))[:count]
+    found = [(m, rows[m.place, m.kind, m.text]) for m in sample if (m.place, m.kind, m.text) in rows]
+    judgments = judged([row | {"line": str(mutant.line)} for mutant, row in found])
+    return [row for row, kind, _ in judgments if kind != "survived"]
 
 
 def save_rows(rows: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -480,7 +496,7 @@ _HEAD = f"""# What the tests know: mutants killed
 A sample of up to {COUNT} changes of each module, one at a time, with only the test files next to it
 (`NEIGHBORS` in `tests/mutate.py`). A mutant that fails a test or takes five times as long is killed. The share killed
 is of those that a test could kill: left out are mutants that are the same program (equivalent), differ in the last
-bits only, or only in speed. Every mutant: `mutants.csv`.
+bits only, or only in speed. Every mutant: `mutants.csv`. With `--missing` only those without a row are run.
 """
 
 
@@ -490,6 +506,7 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", default=[], help="below src/phygail; all unless named")
     parser.add_argument("--count", type=int, default=COUNT, help="mutants per module")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")
+    parser.add_argument("--missing", action="store_true", help="only mutants that are not known yet; other rows stay")
     parser.add_argument("--report", action="store_true", help="only write report.md anew, from mutants.csv")
     parser.add_argument("--only", default="", help="only mutants with this text; nothing is written")
     options = parser.parse_args()
@@ -499,7 +516,7 @@ def main() -> int:
                 print(f"{module}:{mutant.line} {mutant.place} {mutant.kind}: {mutant.text}")
         return 0
     for module in [] if options.report else options.modules or NEIGHBORS:
-        found = mutate_module(module, options.count, options.only)
+        found = mutate_module(module, options.count, options.only, missing=options.missing)
         if not options.only:
             save_rows(found)
     if options.only:

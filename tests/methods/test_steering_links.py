@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from phygail.config import Physics
+from phygail.methods import steering
 from phygail.methods.steering import keep_links, minimum_tree
 from phygail.sensing.views import Observer, Scope
 from phygail.swarm.links import near_pairs
@@ -103,6 +104,15 @@ def test_links_that_are_short_or_shrink_change_nothing():
     views = views_of([[0.0, 0.0], [60.0, 0.0], [179.9, 0.0]])
     wanted = np.array([[-10.0, 0.0], [0.0, 10.0], [-10.0, 0.0]])
     assert np.array_equal(keep_links(views, wanted), wanted)
+
+
+@pytest.mark.parametrize(("speed", "looked_at"), [(10.0, 0), (10.00001, 1)])
+def test_no_tree_is_looked_for_where_links_end_at_their_limit(speed, looked_at):
+    """119 m at a range of 120 m: the margin is 1 m."""
+    views = views_of([[0.0, 0.0], [118.0, 0.0]])
+    with mock.patch.object(steering, "minimum_tree", wraps=minimum_tree) as looked:
+        keep_links(views, np.array([[0.0, 0.0], [speed, 0.0]]))
+    assert [len(call.args[1]) for call in looked.call_args_list] == [looked_at]
 
 
 def test_a_link_that_looks_too_long_may_not_grow_and_does_not_stop_a_subnet():

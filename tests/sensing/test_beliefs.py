@@ -2,15 +2,18 @@
 
 import math
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial import cKDTree
 
 from phygail.methods import METHODS, make_method
 from phygail.methods.base import SubnetMethod
 from phygail.methods.controller import sensed_controller
+from phygail.sensing import beliefs as beliefs_module
 from phygail.sensing.beliefs import ANCHOR_FEATURES, EDGE_FEATURES, NEVER, SURE, Beliefs, BeliefSpec
 from phygail.sensing.imperfect import SensedObserver, Sensing
 from phygail.sensing.views import Observer, Scope
@@ -115,6 +118,15 @@ def test_ghosts_start_anew_where_roster_or_center_read_otherwise(roster_off, cen
     for step in range(7):
         fresh.observe(replace(corrected, step=step))
     np.testing.assert_allclose(beliefs._ghosts, fresh._ghosts, atol=1e-9)
+
+
+def test_subnets_that_know_one_center_are_searched_together():
+    """Three trees of points however many subnets there are: the largest subnet, the other members, the ghosts."""
+    view = views(draw_scenario(60, 0.7, np.random.default_rng(5)))
+    assert view.count > 3
+    with mock.patch.object(beliefs_module, "cKDTree", wraps=cKDTree) as made:
+        Beliefs(SPEC).look(view)
+    assert made.call_count == 3
 
 
 def test_noise_does_not_hide_who_was_silent_at_the_start():

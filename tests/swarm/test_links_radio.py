@@ -13,6 +13,7 @@ from phygail.swarm.links import (
     calibration,
     heard_probability,
     listen,
+    outage_rates,
     power_gains,
     shadowing_db,
     threshold,
@@ -20,7 +21,7 @@ from phygail.swarm.links import (
 from phygail.swarm.scenario import in_world, make_scenario
 from phygail.swarm.simulator import initial_state
 from phygail.swarm.tree import bound_for
-from phygail.swarm.world import LinkModel, Obstacle, World
+from phygail.swarm.world import LinkModel, Obstacle, World, draw, draw_normal
 
 MANY = np.arange(100_000)
 
@@ -155,3 +156,51 @@ def test_a_wall_that_blocks_radio_splits_who_stands_on_its_sides():
     for obstacle, linked in ((dark, False), (glass, True)):
         scenario = make_scenario("w", [[0, 0], [100, 0]], center=[0.0, 300.0], world=World(obstacles=(obstacle,)))
         assert initial_state(scenario).links.connected is linked
+
+
+def test_a_wall_that_blocks_radio_does_so_beside_one_that_does_not():
+    dark = Obstacle(((50.0, -100.0), (50.0, 100.0)), 5.0, radio=False)
+    glass = Obstacle(((500.0, -100.0), (500.0, 100.0)), 5.0)
+    scenario = make_scenario("w", [[0, 0], [100, 0]], center=[0.0, 300.0], world=World(obstacles=(dark, glass)))
+    assert not initial_state(scenario).links.connected
+
+
+def test_rates_of_outages_by_hand():
+    """q = 0.1 s / 2 s, p = q 0.4 / 0.6; where p + q = 1 + 2 / 3 a step is out with its share, whatever was before."""
+    assert outage_rates(LinkModel(outage_share=0.4, outage_s=2.0), 0.1) == pytest.approx((1 / 30, 1 / 20))
+    assert outage_rates(LinkModel(outage_share=0.4, outage_s=0.1), 0.1) == pytest.approx((0.4, 0.6))
+
+
+def test_shadowing_goes_from_knot_to_knot():
+    """1.5 correlation times apart, each pair with a phase of its own; between two knots the variance stays the same."""
+    model = LinkModel("rician", shadow_db=3.0, shadow_s=2.0)
+    for step in (0, 7, 12):
+        clock = (2**20 + step) * 0.1 / 3.0 + float(draw(1, "shadow phase", 0, 3, 8))
+        knot = math.floor(clock)
+        first, second = (float(draw_normal(1, "shadow", knot + k, 3, 8)) for k in (0, 1))
+        there = clock - knot
+        expected = 3.0 * ((1 - there) * first + there * second) / math.hypot(1 - there, there)
+        found = shadowing_db(model, 1, step, 0.1, np.array([3]), np.array([8]))
+        assert found == pytest.approx([expected], abs=1e-6)
+
+
+@pytest.mark.parametrize(("i", "j"), [(0, 1), (2, 3), (4, 5), (6, 7)])
+def test_the_deafer_end_decides_how_far_a_link_reaches(i, j):
+    """Without fading to speak of a loss of x dB shortens the radio range by 10^(x / 20)."""
+    model = LinkModel("rician", 60.0, 0.1, asymmetry_db=4.0)
+    deafer_db = 4.0 * max(float(draw_normal(5, "deaf", 0, end)) for end in (i, j))
+    reach_m = 120.0 * 10.0 ** (-deafer_db / 20.0) / math.sqrt(threshold(model))
+    for share, linked in ((0.98, 1), (1.02, 0)):
+        places = np.array([[0.0, 0.0], [share * reach_m, 0.0]])
+        links, _ = listen(World(links=model, seed=5), Physics(), places, np.array([i, j]), None, 0, None)
+        assert len(links.pairs) == linked
+
+
+def test_a_link_without_a_least_number_of_hellos_goes_when_none_is_left():
+    world = World(links=LinkModel("rician", 60.0, 0.1, drop=0), seed=1)
+    memory, up = None, []
+    for t in range(12):
+        places = np.array([[0.0, 0.0], [100.0 if t < 1 else 150.0, 0.0]])
+        links, memory = listen(world, Physics(), places, np.arange(2), None, t, memory)
+        up.append(len(links.pairs))
+    assert up == [1] * 10 + [0, 0]  # the tenth miss leaves none

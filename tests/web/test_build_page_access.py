@@ -35,6 +35,7 @@ def test_axe_finds_no_serious_violation(visit, axe):
     page = visit.open("n=60&lost=0.5&seed=3&race=sidr,center-fly,bound")
     page.evaluate("phygail.app.race.advanceTo(5000); phygail.app.seek(5000); phygail.app.say('Refused.', true)")
     page.locator("summary").click()
+    settle(page)
     page.add_script_tag(content=axe)
     found = page.evaluate("axe.run().then(({ violations }) => violations.map(v => [v.impact, v.id, v.nodes[0].html]))")
     assert [violation for violation in found if violation[0] in ("serious", "critical")] == []

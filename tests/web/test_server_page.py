@@ -278,7 +278,7 @@ def test_a_server_that_was_started_anew_flies_on(browser, served):
     second = start(["--port", first.address.rsplit(":", 1)[1].strip("/"), *plugin])
     try:
         wait(page, f"phygail.app.race.lanes[0].flight.step > {before} + 3")
-        assert page.inner_text("#message") == "The server is back."
+        page.wait_for_selector("text=The server is back.")
     finally:
         page.context.close()
         stop(second)

@@ -111,7 +111,7 @@ class WorldFlags:
     roster_error: Annotated[str | None, tyro.conf.arg(metavar="M", help_behavior_hint="")] = None
     """Standard deviation of the roster that a UAV knows, in meters."""
     roster_hops: Annotated[str | None, tyro.conf.arg(metavar="COUNT", help_behavior_hint="")] = None
-    """The roster holds only who was so many hops away."""
+    """The roster holds only UAVs at most so many hops away."""
     detect_miss: Annotated[str | None, tyro.conf.arg(metavar="SHARE", help_behavior_hint="")] = None
     """Share of the damaged in range that nobody recognizes."""
     detect_false: Annotated[str | None, tyro.conf.arg(metavar="SHARE", help_behavior_hint="")] = None

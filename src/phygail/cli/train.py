@@ -186,7 +186,7 @@ class TrainPhygailPlus(TrainPhygail):
 
 @dataclass(frozen=True)
 class TrainReachEvolved:
-    """Train our policy: clone reach, then evolve in worlds with at most 20 UAVs flying. Killed, it resumes bit for bit.
+    """Train reach-evolved: clone reach, then evolve in worlds of at most 20 flying. Killed, it resumes bit for bit.
 
     For example:
       phygail train reach-evolved --out runs/reach-evolved --workers 2

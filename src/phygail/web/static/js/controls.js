@@ -214,6 +214,7 @@ function wireKeys(app) {
     const button = { " ": "play", ",": "back", ".": "forward", r: "restart", n: "dice", s: "shatter", u: "heal" }[event.key.toLowerCase()];
     if (!button || typing || (event.key === " " && pressing)) return;
     event.preventDefault();
+    showControls(app); // a key may come before the next frame has switched its button on or off
     byId(button).click();
   });
 }
