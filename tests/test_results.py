@@ -207,6 +207,21 @@ def test_every_comparison_of_speed_in_a_sentence_has_its_interval(page):
     assert not [s for s in bare if not any(fine in s for fine in COMPARED_OTHERWISE)]
 
 
+def test_links_between_documents_stay_within_the_site():
+    """A page outside docs/ is no page of the site, and `make docs` takes a link to it for a mistake."""
+    docs = ROOT / "docs"
+    links = [
+        (page, target)
+        for page in docs.rglob("*.md")
+        if "_build" not in page.parts
+        for target in re.findall(r"\]\(([^)#:]+\.md)[^)]*\)", page.read_text(encoding="utf-8"))
+    ]
+    assert len(links) > 100
+    astray = [(page.name, to) for page, to in links if docs not in (page.parent / to).resolve().parents]
+    missing = [(page.name, to) for page, to in links if not (page.parent / to).exists()]
+    assert not astray + missing
+
+
 @pytest.mark.parametrize("page", UPDATE.pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_no_line_begins_with_a_mark(page):
     """Markdown would take such a line for HTML and end the paragraph."""
