@@ -148,19 +148,8 @@ WORLDS = ("waves", "fading", "obstacles", "no-center", "dynamics", "altitude")  
 @functools.cache
 def _all_flights() -> pl.DataFrame:
     """Every flight under results/ by what makes it one: case, method, settings; trained variants are left out."""
-    columns = [
-        "scenario",
-        "method",
-        "safety",
-        "noise_m",
-        "delay_steps",
-        "bias_m",
-        "converged",
-        "subnets",
-        "uavs",
-        "variant",
-        "world",
-    ]
+    columns = ["scenario", "method", "safety", "noise_m", "delay_steps", "bias_m", "converged", "subnets", "uavs",
+               "variant", "world"]  # fmt: skip
     parts = [
         rows_table(read_rows(path)).select(columns)
         for path in sorted(RESULTS.rglob("rows.csv"))
@@ -175,6 +164,16 @@ def _all_flights() -> pl.DataFrame:
 def flights(method: str) -> str:
     """Distinct flights of a method under results/."""
     return f"{_all_flights().filter(pl.col('method') == method).height:,}"
+
+
+@fact
+def flown(method: str, what: str) -> str:
+    """The range of them: "uavs" from the fewest to the most, or the most of "noise_m" or "delay_s" (steps of 0.1 s)."""
+    mine = _all_flights().filter(pl.col("method") == method)
+    if what == "uavs":
+        return f"{mine['uavs'].min():,} to {mine['uavs'].max():,}"
+    most = mine["delay_steps"].max() / 10 if what == "delay_s" else mine[what].max()
+    return f"{most:g}"
 
 
 @fact
@@ -233,6 +232,13 @@ def sensed_ratio(shown: Evidence, method: str, level: float) -> Interval:
     return compare_paired(mine.with_columns(method=told), "with", "without")[0]
 
 
+@fact
+def filtered(method: str) -> str:
+    """Steps of a method with the safety filter over those without, on the same cases, with the paired interval."""
+    mine = evidence("safety").rows.filter(pl.col("method") == method)
+    return interval_text(*compare_paired(mine.with_columns(method=pl.col("safety")), "on", "off")[0])
+
+
 def _seconds(folder: str, method: str, level: float, sizes: str) -> float:
     shown = evidence(folder)
     rows = _of_size(shown.rows.filter(pl.col("method") == method), sizes)
@@ -279,9 +285,10 @@ def cases(what: str, part: str = "") -> str:
 
 @fact
 def per_setting(folder: str, sizes: str = "all", method: str = "reach-evolved") -> str:
-    """Cases of every setting of an experiment that a method flew: "10", or "5 to 10"."""
-    rows = _of_size(evidence(folder).rows.filter(pl.col("method") == method), sizes)
-    counts = rows.group_by("leg", "uavs", "damaged").len()["len"]
+    """Cases of every setting of an experiment, or of a draw (its number), that a method flew: "10", or "5 to 10"."""
+    rows = draw(folder).with_columns(leg=pl.lit("")) if folder in DRAWS else evidence(folder).rows
+    mine = _of_size(rows.filter(pl.col("method") == method), sizes)
+    counts = mine.group_by("leg", "uavs", "damaged").len()["len"]
     return f"{counts.min()}" if counts.min() == counts.max() else f"{counts.min()} to {counts.max()}"
 
 

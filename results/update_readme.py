@@ -197,8 +197,10 @@ INTERVALS = (
     "loss",
     "single_ratio",
     "on_board",
+    "filtered",
+    "redundant",
 )  # facts with a 95 % interval
-CELL = re.compile(r"\d \([\d.]+ to [\d.]+\)")
+CELL = re.compile(r"\d \(-?[\d.]+ to -?[\d.]+\)")
 
 
 @fact
@@ -209,7 +211,7 @@ def comparisons(what: str) -> str:
         return str(sum(len(CELL.findall(line)) for line in second))
     texts = [page.read_text(encoding="utf-8") for page in pages()]
     marks = {match[1] for text in texts for match in NUMBER.finditer(text) if match["fact"] in INTERVALS}
-    tables = [paired_table(""), sensing_table("noise"), sensing_table("delay"), costs_table("")]
+    tables = [paired_table(""), sensing_table("noise"), sensing_table("delay"), costs_table(""), methods_table("")]
     entries = [line for line in leaderboard("").splitlines() if len(re.findall(r"\d-\d", line)) == 2]
     return str(len(marks) + sum(len(CELL.findall(table)) for table in tables) + len(entries))
 

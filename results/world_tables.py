@@ -1,25 +1,29 @@
-"""Tables of docs/worlds.md, from rows and records: what worlds cost whom, soaks, contacts with inertia."""
+"""Tables of docs/worlds.md, and numbers of other pages, from rows and records: what worlds cost whom, whom they break,
+soaks, contacts with inertia.
+"""
 
 from __future__ import annotations
 
 import csv
+import functools
 import json
-from pathlib import Path
 
+import numpy as np
 import polars as pl
+from facts import RESULTS, fact
 
 from phygail.experiments.experiment import FULL_SIZE
 from phygail.experiments.rows import read_rows, rows_table
-from phygail.experiments.statistics import world_means
+from phygail.experiments.statistics import paired_ratio, world_means
 from phygail.render.tables import cell_text, interval_text, markdown_table
 
-RESULTS = Path(__file__).parent
 METHODS = (  # beside reach-evolved, in the order of the columns
     "phygail-plus", "reach", "sidr", "phygail", "phygail-taught", "center-fly", "convex",
 )  # fmt: skip
 EXPERIMENTS = ("waves", "fading", "obstacles", "no-center", "dynamics", "altitude")
 
 
+@functools.cache
 def world_rows() -> pl.DataFrame:
     """The rows of the six experiments, each flight once; without swarms that a world's links leave whole at t = 0."""
     paths = [path for name in EXPERIMENTS for path in sorted((RESULTS / name).glob("*/rows.csv"))]
@@ -54,25 +58,50 @@ def methods_table(_: str) -> str:
     """Every method in the main worlds: its split steps over those of reach-evolved on the cases that it flew."""
     rows = world_rows()
     known = [name for name in METHODS if rows.filter((pl.col("method") == name) & (pl.col("world") != "")).height]
-    best = rows.filter(pl.col("method") == "reach-evolved").select("scenario", "world")
     lines = []
     for world in (*FULL_SIZE, "altitude-spread=40"):
-        cells = [f"`{world}`" if world else "plain"]
-        for name in known:
-            mine = rows.filter(pl.col("world") == world, pl.col("method") == name)
-            mine = mine.join(best, on=["scenario", "world"], how="semi")
-            theirs = rows.filter(pl.col("method") == "reach-evolved").join(mine, on=["scenario", "world"], how="semi")
-            cells.append(_ratio_cell(mine, theirs))
-        lines.append(cells)
+        here = rows.filter(pl.col("world") == world)
+        cells = [_ratio_cell(here, name) for name in known]
+        lines.append([f"`{world}`" if world else "plain", *cells])
     return markdown_table(["world", *(f"`{name}`" for name in known)], lines)
 
 
-def _ratio_cell(mine: pl.DataFrame, theirs: pl.DataFrame) -> str:
-    """The ratio of mean split steps, and how many of the cases were reconnected."""
-    if not mine.height:
-        return "-"
-    (ours,), (others,) = world_means(mine)["split"], world_means(theirs)["split"]
-    return f"{ours / others:.2f} ({int(mine['converged'].sum())} of {mine.height})"
+def _ratio_cell(here: pl.DataFrame, name: str) -> str:
+    """Split steps of a method in a world over those of reach-evolved, paired, and how many cases it reconnected."""
+    split = pl.when(pl.col("converged") == 1).then(pl.coalesce("split_steps", "steps")).otherwise(pl.col("steps"))
+    mine, best = (
+        here.filter(pl.col("method") == method).select("scenario", "uavs", "damaged", "converged", split=split)
+        for method in (name, "reach-evolved")
+    )
+    both = mine.join(best.select("scenario", best="split"), on="scenario", maintain_order="left")
+    if both.is_empty():
+        return cell_text(None, "")
+    setting = both.select(pl.concat_str("uavs", "damaged", separator=" ")).to_series().to_numpy()
+    pair = paired_ratio(both["split"].to_numpy().astype(float), both["best"].to_numpy().astype(float), setting)
+    return f"{interval_text(*pair)}, {int(both['converged'].sum())} of {both.height}"
+
+
+@fact
+def failed_in(method: str, *world: str) -> str:
+    """Cases that a method did not reconnect in a world of the experiments: "2 of 15"; a world may hold colons."""
+    mine = world_rows().filter((pl.col("method") == method) & (pl.col("world") == ":".join(world)))
+    return f"{mine.height - int(mine['converged'].sum()):,} of {mine.height:,}"
+
+
+@fact
+def soaked(name: str) -> str:
+    """Failures of a soak under results/soak: "12 of 10,000"."""
+    record = json.loads((RESULTS / "soak" / name / "soak.json").read_text(encoding="utf-8"))
+    return f"{len(record['failures']):,} of {record['split']:,}"
+
+
+@fact
+def redundant(column: str) -> str:
+    """A column of results/redundancy.csv with --redundant over the same without, paired, with its 95 % interval."""
+    rows = pl.read_csv(RESULTS / "redundancy.csv").sort("scenario")
+    mine, theirs = (rows.filter(pl.col("redundant") == k)[column].to_numpy().astype(float) for k in (1, 0))
+    setting = np.array([name.rsplit("-c", 1)[0] for name in rows.filter(pl.col("redundant") == 0)["scenario"]])
+    return interval_text(*paired_ratio(mine, theirs, setting))
 
 
 def soaks_table(_: str) -> str:

@@ -45,6 +45,14 @@ def test_the_light_install_names_neither_polars_nor_ffmpeg() -> None:
     assert "ffmpeg" in extras["movie"][0]
 
 
+def test_documents_name_the_python_versions_of_the_classifiers() -> None:
+    known = [line.rsplit(" ", 1)[1] for line in PROJECT["project"]["classifiers"] if "Python :: 3." in line]
+    readme, start = ((ROOT / page).read_text(encoding="utf-8") for page in ("README.md", "docs/start.md"))
+    assert PROJECT["project"]["requires-python"] == f">={known[0]}"
+    assert f"Python {known[0]} to {known[-1]}" in readme
+    assert f"Python {', '.join(known[:-1])} or {known[-1]}" in start
+
+
 def test_the_source_archive_leaves_the_rows_out() -> None:
     assert "/results" in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["exclude"]
 

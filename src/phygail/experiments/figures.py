@@ -36,6 +36,8 @@ from phygail.experiments.statistics import (
 )
 from phygail.methods.phygail.graph import GRAPHS, GraphSpec
 from phygail.render.style import (
+    MOST_COLUMNS,
+    SOFT,
     LineStyle,
     add_line,
     add_panel,
@@ -52,7 +54,9 @@ from phygail.render.style import (
 PANEL_IN = (2.75, 1.75)  # width and height of a panel
 BAND_ALPHA = 0.12
 SPREAD = 3.2  # percent of UAVs lost over which the marks of all methods at one damage ratio are spread
+SPREAD_OF_WORLDS = 0.75  # of the way from one world to the next: over which the marks of all methods are spread
 SPREAD_OF_LEVELS = 0.015  # of the highest level of noise or delay: from the marks of one method to the next
+NO_CONTACTS = 0.002  # per UAV: the mark of fewer cannot be told from zero
 BOUND_LINE: dict[str, Any] = {"color": "#8A929B", "linestyle": (0, (4, 2.5)), "linewidth": 1.3, "zorder": 1.5}
 _NEEDED = (
     "scenario", "method", "uavs", "damaged", "subnets", "converged", "steps", "time_s", "bound_steps",
@@ -75,8 +79,8 @@ def curves_figure(rows: pl.DataFrame) -> Figure:
 
     Failures enter with the whole budget as their time (METHODS 2.6). Bands are 95 % confidence intervals over cases:
     of a mean by the standard error of its logarithm, of a rate by Wilson. Where nobody fails there is no band in
-    the upper panels: those of many methods would pile up, and say the number of cases only.
-    The dashed line is the mean bound.
+    the upper panels: those of many methods would pile up, and say the number of cases only; who never fails is counted
+    above, and their marks take turns. The dashed line is the mean bound.
 
     Args:
         rows: Columns of rows.csv (docs/formats.md).
@@ -93,6 +97,10 @@ def curves_figure(rows: pl.DataFrame) -> Figure:
             _add_curve(time, mine, style, log_mean_interval, "time_s")
             _add_curve(contacts, mine, style, log_mean_interval, "contact_events_per_uav")
         rate.set_ylim(-0.04, 1.06)
+        always, all_of_them = _take_turns(rate, 1.0), len(rate.lines)
+        told = "nobody fails" if always == all_of_them else f"{always} of {all_of_them} never fail"
+        rate.set_title(told if always else "", loc="right", fontsize=8, color=SOFT)
+        _take_turns(contacts, 0.0, NO_CONTACTS)
         time.set_yscale("log", nonpositive="clip")  # methods differ by factors
         plain_log_ticks(time.yaxis)
         least = here.filter(pl.col("time_s") > 0).group_by("name", "lost").agg(pl.col("time_s").mean())["time_s"].min()
@@ -141,6 +149,15 @@ def _spread_marks(figure: Figure, width: float = SPREAD) -> None:
             line.set_xdata(np.asarray(line.get_xdata(), dtype=float) + shift)
 
 
+def _take_turns(axes: Axes, level: float, within: float = 0.0) -> int:
+    """How many lines never leave a level; they lie on each other, so their marks take turns."""
+    flat = [line for line in axes.lines if np.max(np.abs(np.asarray(line.get_ydata()) - level)) <= within]
+    for place, line in enumerate(flat):
+        if len(np.asarray(line.get_xdata())) >= len(flat):
+            line.set_markevery((place, len(flat)))
+    return len(flat)
+
+
 def _prepared(rows: pl.DataFrame) -> pl.DataFrame:
     """The rows of split swarms with `name` of their line, `lost` in percent and `bound_s`, or a clear error."""
     missing = [column for column in _NEEDED if column not in rows.columns]
@@ -183,15 +200,16 @@ def _chart_grid(cells: pl.DataFrame, rows: int) -> tuple[Figure, dict[int, list[
 
 
 def _name_axes(panels: dict[int, list[Axes]], labels: tuple[str, ...]) -> None:
-    """N above each column, the share of lost UAVs below it, what is measured at the left."""
+    """N above each column, the share of lost UAVs below it, what is measured at the left of every row of columns."""
     for uavs, column in panels.items():
         label_axes(column[0], title=f"N = {uavs:,}")
         label_axes(column[-1], x="UAVs lost (%)")
         for axes in column[:-1]:
             axes.tick_params(labelbottom=False)
-    for axes, label in zip(next(iter(panels.values())), labels, strict=True):
-        label_axes(axes, y=label)
-        axes.yaxis.set_label_coords(-0.155, 0.5)
+    for column in list(panels.values())[::MOST_COLUMNS]:
+        for axes, label in zip(column, labels, strict=True):
+            label_axes(axes, y=label)
+            axes.yaxis.set_label_coords(-0.155, 0.5)
 
 
 def _add_curve(
@@ -252,7 +270,7 @@ def worlds_figure(evidence: Evidence) -> Figure:
     names = sorted(set(means["world"]), key=lambda world: order.get(world, len(order)))
     methods = [name for name in evidence.methods if name in set(means["method"])]
     styles = line_styles(methods)
-    high, left, foot = 0.3 * len(names) + 0.3, 3.1, 0.95
+    high, left, foot = max(0.22, 0.1 + 0.05 * len(styles)) * len(names) + 0.3, 3.1, 0.95
     figure = new_figure(left + 5.7, high + foot + 0.15)
     for place, (what, label, limits) in enumerate(
         (("converged", "reconnected", (-0.03, 1.05)), ("split", "split steps", (0, None)))
@@ -261,7 +279,7 @@ def worlds_figure(evidence: Evidence) -> Figure:
         dress_axes(axes)
         for name, style in styles.items():
             mine = means.filter(pl.col("method") == name)
-            spread = 0.4 if len(styles) > 1 else 0.0  # equal methods must not hide each other
+            spread = SPREAD_OF_WORLDS if len(styles) > 1 else 0.0  # equal methods must not hide each other
             aside = spread * (methods.index(name) / max(1, len(styles) - 1) - 0.5)
             rows = [names.index(world) + aside for world in mine["world"]]
             add_line(axes, style, mine[what], rows, label=name, linewidth=0)

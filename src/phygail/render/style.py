@@ -40,6 +40,8 @@ FAILURE = "#B3261E"
 POINTS_PER_INCH = 72.0
 PICTURE_DPI = 200
 LEGEND_IN = 0.2  # each line of a legend
+AXIS_IN = 0.55  # below panels, for the axis and its name
+MOST_COLUMNS = 3  # panels beside each other: more would make text too small where a page is 800 pixels wide
 
 # Large subnets and the lines of a training get these, most distinct first ...
 BOLD = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#8E4FA8", "#56B4E9", "#CC79A7", "#8A7A00")
@@ -136,6 +138,7 @@ def panel_grid(
     gap_in: tuple[float, float] = (0.45, 0.16),
     head_in: float = 0.32,
     entry_in: float = 1.25,
+    most_columns: int = MOST_COLUMNS,
 ) -> tuple[Figure, list[list[Axes]]]:
     """A figure of equal panels with one legend below, and its panels: [column][row], rows from the top.
 
@@ -144,18 +147,22 @@ def panel_grid(
         panel_in: Width and height of a panel. legend: What each name looks like.
         gap_in: Between columns and between rows. head_in: Above the panels, for titles.
         entry_in: Width of a legend entry.
+        most_columns: Further columns stand below the first ones, all their rows together.
     """
     (wide, high), (gap, between), left = panel_in, gap_in, 0.68
-    width = left + columns * (wide + gap) - gap + 0.18
+    beside, blocks = min(columns, most_columns), math.ceil(columns / most_columns)
+    width = left + beside * (wide + gap) - gap + 0.18
+    block = head_in + rows * (high + between) - between + AXIS_IN  # with its titles and the names of its axes
     per_row = max(1, int((width - 0.2) // entry_in))
-    height = head_in + rows * (high + between) - between + 0.55 + LEGEND_IN * math.ceil(len(legend) / per_row)
+    height = blocks * block + LEGEND_IN * math.ceil(len(legend) / per_row)
     figure = new_figure(width, height)
+    tops = [height - k // beside * block - head_in for k in range(columns)]
     panels = [
         [
-            add_panel(figure, left + k * (wide + gap), height - head_in - row * between - (row + 1) * high, wide, high)
+            add_panel(figure, left + k % beside * (wide + gap), top - row * between - (row + 1) * high, wide, high)
             for row in range(rows)
         ]
-        for k in range(columns)
+        for k, top in enumerate(tops)
     ]
     for axes in figure.axes:
         dress_axes(axes)
