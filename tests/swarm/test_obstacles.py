@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,9 +11,11 @@ from phygail.config import Physics
 from phygail.experiments.grid import Grid
 from phygail.methods.controller import run_episode
 from phygail.methods.steering import go
-from phygail.swarm.obstacles import Map, Shapes, _no_ring, closed_in, shapes_of
+from phygail.swarm.obstacles import MAP_MARGIN, Map, Shapes, _no_ring, closed_in, map_of, shapes_of
+from phygail.swarm.recipe import parse_world, with_world
 from phygail.swarm.scenario import make_scenario
 from phygail.swarm.simulator import fly
+from phygail.swarm.soak import soak_case
 from phygail.swarm.world import Knowledge, Obstacle, Vehicle, World
 
 DISC = Obstacle(((100.0, 0.0),), 30.0)
@@ -140,13 +143,51 @@ def test_rings_of_obstacles_are_told_from_rows():
 
 
 def test_who_is_in_a_notch_backs_out():
-    """Between two discs that touch no post is in sight: the way leads out, and counts the way around both."""
+    """Deep between two discs that touch no post is in sight: the way leads out, and counts the way around both."""
     discs = (Obstacle(((0.0, 0.0),), 40.0), Obstacle(((0.0, 80.0),), 40.0))
     chart = Map(discs, 3.0)
-    goal, notch = np.array([[-300.0, 40.0]]), np.array([[6.0, 40.0]])
+    goal, notch = np.array([[-300.0, 40.0]]), np.array([[0.5, 40.0]])
     (turn,), (length,) = chart.ways(notch, goal)
-    assert turn[0] > 6.0
+    assert turn[0] > 0.5
     assert turn[1] == pytest.approx(40.0)
-    assert length == pytest.approx(306.0 + 2 * np.pi * 43.0)
-    scenario = make_scenario("n", [[6.0, 40.0], [-300.0, 40.0]], center=[-300.0, 40.0], world=World(obstacles=discs))
+    assert length == pytest.approx(300.5 + 2 * np.pi * 43.0)
+    scenario = make_scenario("n", [[0.5, 40.0], [-300.0, 40.0]], center=[-300.0, 40.0], world=World(obstacles=discs))
     assert run_episode(scenario, "sidr").terminated
+
+
+def test_a_gap_is_passed_if_it_is_the_only_way():
+    """Four discs around the center: two touch, the widest gap has 4 m, less than two margins of 3 m."""
+    places, radii = [(72.0, 0.0), (0.0, 72.0), (-72.0, 0.0), (0.0, -72.0)], (48.91, 48.91, 50.91, 50.91)
+    discs = tuple(Obstacle((place,), radius) for place, radius in zip(places, radii, strict=True))
+    start, center = np.array([[200.0, 200.0]]), np.array([[0.0, 0.0]])
+    way = Map(discs, 3.0).ways(start, center)[1][0]
+    assert 282.8 < way < 1.1 * 282.9
+    (turn,) = Map(discs, 3.0).next_points(np.array([[36.0, 36.0]]), center)
+    assert turn == pytest.approx([0.0, 0.0])
+
+
+@pytest.mark.parametrize(("spec", "number"), [
+    ("walls=3:200", 5150), ("walls=3:200", 5798), ("walls=3:200", 8113),
+    ("obstacles=4:40-80", 1453), ("obstacles=4:40-80", 7786), ("obstacles=4:40-80", 8057),
+    ("walls=3:200", 2), ("obstacles=4:40-80", 5),
+])  # fmt: skip
+def test_whoever_follows_a_way_comes_nearer_with_every_step(spec, number):
+    """The length of the way falls by what is flown. In the first six a UAV stepped to and fro, or away, for ever:
+
+    from a post the last leg of a way passed obstacles at any distance, from the air it had to keep the margin.
+    """
+    scenario = with_world(soak_case(2029, number), parse_world(spec))
+    chart = map_of(scenario.world.obstacles, MAP_MARGIN * scenario.physics.contact_m)
+    center, stride = scenario.center, scenario.physics.stride_m
+    lengths = []
+
+    def follow(state):
+        lengths.append(chart.ways(state.positions, center)[1])
+        return go(state.positions, center, scenario.physics, chart)
+
+    world = replace(scenario.world, hold_steps=scenario.budget_steps)
+    states = fly(replace(scenario, world=world), follow, record=True).states
+    flown = np.array([np.hypot(*(b.positions - a.positions).T) for a, b in itertools.pairwise(states)])
+    fall = -np.diff(lengths, axis=0)
+    assert (fall >= flown[: len(fall)] - 1e-6 * stride).all()
+    assert np.hypot(*(states[-1].positions - center).T).max() < 1e-6

@@ -20,6 +20,7 @@ GRID_M = 5.0  # cell of the flood fill, for a radio range of 120 m
 MOST_CELLS = 400  # along a side of the flood fill
 AROUND = 8  # points around a corner that a way may pass through
 MAP_MARGIN = 0.3  # of the contact distance: how far from an obstacle a way stays
+FINER = 4  # a second map, where none is in sight: so many times the points, and ways that stay so many times closer
 TURNS = 4  # of a way around one obstacle: at each a UAV loses less than a step
 SPARE = 1.001  # over the distance that a way must keep: factor for the distance of these points
 _TINY = 1e-12
@@ -165,28 +166,37 @@ def _segment_distance(p: np.ndarray, q: np.ndarray, a: np.ndarray, b: np.ndarray
 class Map:
     """The obstacles as a mission carries them: the shortest way to a goal, by a visibility graph.
 
+    From a point on a way the rest of that way is in sight again, or a shorter one: whoever follows comes nearer to the
+    goal with every step. So what a post may pass is what a UAV that stands there sees.
+
     Args:
         obstacles: All of them. margin_m: Distance that a way keeps; larger than that of the fence.
+        around: Points around a corner.
     """
 
-    def __init__(self, obstacles: tuple[Obstacle, ...], margin_m: float) -> None:
+    def __init__(self, obstacles: tuple[Obstacle, ...], margin_m: float, around: int = AROUND) -> None:
         self.shapes = Shapes.of(obstacles)
-        self.margin_m = margin_m
+        self.margin_m, self._around = margin_m, around
         self._obstacles = obstacles
         self._ways: dict[bytes, np.ndarray] = {}
         self._last: tuple[bytes, tuple[np.ndarray, np.ndarray]] | None = None  # rules ask twice in a step
 
     @cached_property
+    def levels(self) -> tuple[Map, ...]:
+        """This map, and the one for gaps that are too narrow for it."""
+        return self, Map(self._obstacles, self.margin_m / FINER, self._around * FINER)
+
+    @cached_property
     def _posts(self) -> np.ndarray:
         """(P, 2) m, points around every corner that are far enough from all obstacles."""
-        angle = (np.arange(AROUND) + 0.5) * 2 * np.pi / AROUND
+        angle = (np.arange(self._around) + 0.5) * 2 * np.pi / self._around
         posts = []
         for obstacle in self._obstacles:
             corners = np.array(obstacle.corners)
             first = corners[-1] - corners[0]
             turn = np.arctan2(first[1], first[0]) if len(corners) == 2 else 0.0
             ring = np.stack([np.cos(angle + turn), np.sin(angle + turn)], axis=1)
-            ring *= (obstacle.radius_m + self.margin_m) * SPARE / np.cos(np.pi / AROUND)
+            ring *= (obstacle.radius_m + self.margin_m) * SPARE / np.cos(np.pi / self._around)
             posts.append((corners[:, None] + ring).reshape(-1, 2))
         found = np.concatenate(posts)
         return found[self.shapes.depth_m(found) <= -self.margin_m]
@@ -213,7 +223,8 @@ class Map:
         if key not in self._ways:
             posts = self._posts
             direct = np.hypot(*(posts - goal).T)
-            direct[~self.shapes.clear(posts, np.broadcast_to(goal, posts.shape), 0.0)] = np.inf
+            room = self._room(self.shapes.nearest(goal[None])[0]).repeat(len(posts), axis=0)
+            direct[~self.shapes.clear(posts, np.broadcast_to(goal, posts.shape), room)] = np.inf
             size = len(posts)
             graph = np.full((size + 1, size + 1), np.inf)
             graph[:size, :size], graph[size, :size], graph[:size, size] = self._graph, direct, direct
@@ -234,26 +245,43 @@ class Map:
             self._last = key, self._find_ways(points, goals)
         return self._last[1]
 
+    def _room(self, near: np.ndarray) -> np.ndarray:
+        """(k, E) m that ways keep off every segment, from ends this near ((k, count) m) to the obstacles.
+
+        A UAV that is closer to an obstacle than the margin keeps the distance that it has; from the others it keeps
+        the whole margin: the way must not lead into a gap between two obstacles that is too narrow to pass.
+        """
+        return np.clip(near - 1e-9, 0.0, self.margin_m)[:, self.shapes.owner] * 0.999
+
     def _find_ways(self, points: np.ndarray, goals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        # A UAV that is closer to an obstacle than the margin keeps the distance that it has; from the others it keeps
-        # the whole margin: the way must not lead into a gap between two obstacles that is too narrow to pass.
         far_off, away = self.shapes.nearest(points)
         near = np.minimum(far_off, self.shapes.nearest(goals)[0])
-        room = np.clip(near - 1e-9, 0.0, self.margin_m)[:, self.shapes.owner] * 0.999
         turns, lengths = goals.copy(), np.hypot(*(goals - points).T)
-        blocked = np.flatnonzero(~self.shapes.clear(points, goals, room))
-        if len(blocked) and len(self._posts):
-            ahead = np.stack([self._to_goal(goal) for goal in goals[blocked]])  # (k, P)
-            which, far = self._best_posts(points[blocked], ahead, room[blocked])
-            found = np.isfinite(far)
-            turns[blocked[found]] = self._posts[which[found]]
-            lengths[blocked[found]] = far[found]
-            # In a notch between two obstacles that touch, no post is in sight: back out of it, and around them.
-            hidden = blocked[~found]
+        hidden = np.arange(len(points))
+        for level in self.levels:
+            if len(hidden):
+                turn, length = level._seen_ways(points[hidden], goals[hidden], near[hidden])
+                found = np.isfinite(length)
+                turns[hidden[found]], lengths[hidden[found]] = turn[found], length[found]
+                hidden = hidden[~found]
+        if len(hidden):  # deep in a notch between two obstacles that touch: back out of it, and around them
             touching = far_off[hidden] < far_off[hidden].min(axis=1, keepdims=True) + self.margin_m
             out = (away[hidden] * touching[..., None]).sum(axis=1)
             turns[hidden] += np.where((out != 0).any(axis=1, keepdims=True), points[hidden] + out - turns[hidden], 0.0)
             lengths[hidden] += touching @ self._halfway
+        return turns, lengths
+
+    def _seen_ways(self, points: np.ndarray, goals: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """((k, 2) m, (k,) m): first turn and length of the shortest ways; inf where none is in sight."""
+        room = self._room(near)
+        turns, lengths = goals.copy(), np.hypot(*(goals - points).T)
+        blocked = np.flatnonzero(~self.shapes.clear(points, goals, room))
+        if len(blocked) and len(self._posts):
+            ahead = np.stack([self._to_goal(goal) for goal in goals[blocked]])  # (k, P)
+            which, lengths[blocked] = self._best_posts(points[blocked], ahead, room[blocked])
+            turns[blocked] = self._posts[which]
+        elif len(blocked):
+            lengths[blocked] = np.inf
         return turns, lengths
 
     def _best_posts(self, points: np.ndarray, ahead: np.ndarray, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

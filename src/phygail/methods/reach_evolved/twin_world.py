@@ -66,10 +66,11 @@ class Fence(NamedTuple):
     b: np.ndarray
     radius: np.ndarray
     dark: np.ndarray
-    posts: np.ndarray  # (P, 2) m
+    posts: np.ndarray  # (P, 2) m, of all levels of the map
     ahead: np.ndarray  # (P,) m, way from each post to the center
+    last: np.ndarray  # (levels,) int, where the posts of each level end
     goal_room: np.ndarray  # (E,) m
-    margin: float
+    margins: np.ndarray  # (levels,) m
     mapped: bool
     safety: bool
     kept: float
@@ -121,15 +122,18 @@ def losses_of(scenario: Scenario) -> Losses:
 def fence_of(scenario: Scenario, chart: Map | None, *, safety: bool) -> Fence:
     """Obstacles, map and filter of a scenario."""
     shapes, physics = shapes_of(scenario.world.obstacles), scenario.physics
-    posts, ahead, goal_room, margin = np.empty((0, 2)), np.empty(0), np.zeros(len(shapes.a)), 0.0
+    levels = () if chart is None else chart.levels
+    goal_room = np.zeros(len(shapes.a))
     if chart is not None:
-        margin, goal_room = chart.margin_m, shapes.nearest(scenario.center[None])[0][0, shapes.owner]
-        posts = np.ascontiguousarray(chart._posts)
-        ahead = chart._to_goal(scenario.center) if len(posts) else ahead
+        goal_room = shapes.nearest(scenario.center[None])[0][0, shapes.owner]
+    margins = np.array([level.margin_m for level in levels], dtype=float)
+    posts = [np.empty((0, 2)), *(level._posts for level in levels)]
+    ahead = [np.empty(0), *(level._to_goal(scenario.center) for level in levels if len(level._posts))]
+    last = np.cumsum([len(level._posts) for level in levels], dtype=np.int64)
     return Fence(
-        shapes.a, shapes.b, shapes.radius, shapes.dark.astype(np.bool_), posts, np.ascontiguousarray(ahead), goal_room,
-        margin, chart is not None, safety, kept_m(physics), IN_HAND * physics.contact_m, physics.stride_m,
-        physics.speed_mps, physics.step_s, _ROUNDING,
+        shapes.a, shapes.b, shapes.radius, shapes.dark.astype(np.bool_), np.concatenate(posts),
+        np.concatenate(ahead), last, goal_room, margins, chart is not None, safety, kept_m(physics),
+        IN_HAND * physics.contact_m, physics.stride_m, physics.speed_mps, physics.step_s, _ROUNDING,
     )  # fmt: skip
 
 
@@ -295,24 +299,30 @@ def way(fence, px, py, cx, cy, tried):
     straight = math.hypot(cx - px, cy - py)
     if not fence.mapped:
         return cx, cy, straight
-    room = np.empty(len(fence.radius))
+    room, near = np.empty(len(fence.radius)), np.empty(len(fence.radius))
     for e in range(len(room)):
         far = _from_segment(px, py, fence.a[e, 0], fence.a[e, 1], fence.b[e, 0], fence.b[e, 1]) - fence.radius[e]
-        room[e] = min(max(min(far, fence.goal_room[e]) - 1e-9, 0.0), fence.margin) * 0.999
-    if in_sight(fence, px, py, cx, cy, room, False):
-        return cx, cy, straight
+        near[e] = min(far, fence.goal_room[e]) - 1e-9
     tried[:] = False
-    while True:
-        best, least = -1, np.inf
-        for k in range(len(fence.ahead)):
-            here = math.hypot(px - fence.posts[k, 0], py - fence.posts[k, 1])
-            if not tried[k] and here > 1e-6 and here + fence.ahead[k] < least:
-                best, least = k, here + fence.ahead[k]
-        if best < 0:
-            return _backed_out(fence, px, py, cx, cy, straight)
-        if in_sight(fence, px, py, fence.posts[best, 0], fence.posts[best, 1], room, False):
-            return fence.posts[best, 0], fence.posts[best, 1], least
-        tried[best] = True
+    first = 0
+    for level in range(len(fence.last)):
+        for e in range(len(room)):
+            room[e] = min(max(near[e], 0.0), fence.margins[level]) * 0.999
+        if in_sight(fence, px, py, cx, cy, room, False):
+            return cx, cy, straight
+        while True:
+            best, least = -1, np.inf
+            for k in range(first, fence.last[level]):
+                here = math.hypot(px - fence.posts[k, 0], py - fence.posts[k, 1])
+                if not tried[k] and here > 1e-6 and here + fence.ahead[k] < least:
+                    best, least = k, here + fence.ahead[k]
+            if best < 0:
+                break
+            if in_sight(fence, px, py, fence.posts[best, 0], fence.posts[best, 1], room, False):
+                return fence.posts[best, 0], fence.posts[best, 1], least
+            tried[best] = True
+        first = fence.last[level]
+    return _backed_out(fence, px, py, cx, cy, straight)
 
 
 @numba.njit(cache=True, fastmath=False)
@@ -325,10 +335,10 @@ def _backed_out(fence, px, py, cx, cy, straight):
     for e in range(len(fence.radius)):
         fx, fy = _foot(px, py, fence.a[e, 0], fence.a[e, 1], fence.b[e, 0], fence.b[e, 1])
         d = math.hypot(px - fx, py - fy)
-        if d - fence.radius[e] < nearest + fence.margin:
+        if d - fence.radius[e] < nearest + fence.margins[0]:
             ox, oy = ox + (px - fx) / max(d, 1e-12), oy + (py - fy) / max(d, 1e-12)
             long = math.hypot(fence.b[e, 0] - fence.a[e, 0], fence.b[e, 1] - fence.a[e, 1])
-            straight += long + math.pi * (fence.radius[e] + fence.margin)
+            straight += long + math.pi * (fence.radius[e] + fence.margins[0])
     return (px + ox, py + oy, straight) if ox != 0.0 or oy != 0.0 else (cx, cy, straight)
 
 
