@@ -59,7 +59,7 @@ NEIGHBORS: dict[str, tuple[str, ...]] = {
         "swarm/test_layout_paper.py",
     ),
     "swarm/safety.py": ("swarm/test_safety.py",),
-    "swarm/scenario.py": ("swarm/test_scenario.py", "swarm/test_scenario_world.py"),
+    "swarm/scenario.py": ("swarm/test_scenario.py", "swarm/test_scenario_files.py", "swarm/test_scenario_world.py"),
     "sensing/views.py": ("sensing/test_views.py",),
     "sensing/beliefs.py": ("sensing/test_beliefs.py",),
     "methods/steering.py": (
