@@ -98,14 +98,14 @@ def test_every_module_and_its_tests_exist(tool):
 def test_the_report_is_that_of_the_rows_and_at_least_nine_in_ten_are_killed(tool):
     rows = tool.read_rows()
     if not rows:
-        pytest.skip("no mutants were made yet: python tests/mutate.py")
+        pytest.skip("no mutants were made yet: python -m tests.mutate")
     assert tool.report_text(rows) == (tool.OUT / "report.md").read_text(encoding="utf-8")
     assert tool.share_killed(rows) >= tool.WANTED
     assert "not explained yet" not in tool.report_text(rows)
 
 
 def test_nine_in_ten_of_the_mutants_of_todays_modules_are_killed(tool):
-    """A mutant without a row counts as one that survived: after larger edits `python tests/mutate.py --missing`."""
+    """A mutant without a row counts as one that survived: after larger edits `python -m tests.mutate --missing`."""
     killed = possible = 0
     for module in sorted({row["module"] for row in tool.read_rows()}):
         known = tool.todays_rows(module)
