@@ -207,7 +207,7 @@ def _tell(m, members, total, known, depth, pull):
         pull[members[a]] = 0.0
 
 
-@_stage
+@kernel(fastmath=True, inline="always")
 def _aggregate(m, members, x, center, stride, move):
     """Every member flies to the center by itself."""
     for a in range(m):
