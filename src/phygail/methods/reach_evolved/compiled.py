@@ -190,32 +190,6 @@ def _urgent(m, members, x, center, t, budget, range_m, stride, rounding):
     return farthest - range_m / 2 > (budget - t - 2) * stride - rounding * range_m
 
 
-@_stage
-def _measure(ghost, center, range_m, radius):
-    """Radius (ln(1 + distance to the center / R)) of every ghost."""
-    for k in range(len(ghost)):
-        out_x, out_y = ghost[k, 0] - center[0], ghost[k, 1] - center[1]
-        radius[k] = math.log1p(math.sqrt(out_x * out_x + out_y * out_y) / range_m)
-
-
-@_stage
-def _tell(m, members, total, known, depth, pull):
-    """What a subnet knows is known to all of its members; nobody is pulled yet."""
-    for a in range(m):
-        for k in range(total):
-            depth[members[a], k] = known[k]
-        pull[members[a]] = 0.0
-
-
-@kernel(fastmath=True, inline="always")
-def _aggregate(m, members, x, center, stride, move):
-    """Every member flies to the center by itself."""
-    for a in range(m):
-        i = members[a]
-        dx, dy = toward(x[i, 0], x[i, 1], center[0], center[1], stride)
-        move[i, 0], move[i, 1] = dx / stride, dy / stride
-
-
 @kernel(fastmath=True, nogil=True)
 def episode(spots, roster, alive, center, numbers, rule, rules, spec, ew1, eb1, ew2, eb2, aw1, ab1, aw2, ab2, trace):
     """Steps until the network is one, or the budget; positions go into `trace` unless it is empty.
@@ -254,7 +228,9 @@ def episode(spots, roster, alive, center, numbers, rule, rules, spec, ew1, eb1, 
             return t
         if t > 0:
             _go_home(ghost, center, stride * drift)
-        _measure(ghost, center, range_m, radius)
+        for k in range(total):
+            out_x, out_y = ghost[k, 0] - center[0], ghost[k, 1] - center[1]
+            radius[k] = math.log1p(math.sqrt(out_x * out_x + out_y * out_y) / range_m)
         sigma = sigma0 + sigma_rate * stride * t
         for first in range(n):
             if label[first] != first:
@@ -263,7 +239,10 @@ def episode(spots, roster, alive, center, numbers, rule, rules, spec, ew1, eb1, 
             ruled_out = _believe(first, m, total, x, ghost, members, label, row_of, t, sigma, range_m,
                                  margin, never, sure, depth_half, depth_scale, largest, known, weight,
                                  distance, nearest)  # fmt: skip
-            _tell(m, members, total, known, depth, pull)
+            for a in range(m):
+                for k in range(total):
+                    depth[members[a], k] = known[k]
+                pull[members[a]] = 0.0
             away, log_s, clock, log_m, far, share = _describe(
                 m, ruled_out, total, t, gx, gy, center, range_m, stride, most_members, clock_m, longest_clock
             )
@@ -277,8 +256,11 @@ def episode(spots, roster, alive, center, numbers, rule, rules, spec, ew1, eb1, 
                      inputs, ew1, eb1, ew2, eb2, hidden, out, pull)  # fmt: skip
             _combine(m, members, bx, by, lightest, heaviest, anchor, pull, move, pull_weight)
             urgent = _urgent(m, members, x, center, t, budget, range_m, stride, rounding)
-            if urgent or t * stride >= wait_m:
-                _aggregate(m, members, x, center, stride, move)
+            if urgent or t * stride >= wait_m:  # aggregation phase
+                for a in range(m):
+                    i = members[a]
+                    dx, dy = toward(x[i, 0], x[i, 1], center[0], center[1], stride)
+                    move[i, 0], move[i, 1] = dx / stride, dy / stride
             else:
                 keep_links(x, members[:m], move, pull_weight, range_m, margin, stride, rules)
         for i in range(n):
