@@ -72,6 +72,7 @@ class TrainConfig:
     eta_max: float = 3.0  # cap of eta
     expert_time: bool = True  # False: eta measures against T_max instead of alpha T_E
     step_penalty: float = 5.0  # r_step = -step_penalty / T_max per step
+    step_cost: float = 0.0  # and this per step, the same in all worlds, however long their flights
     w_col: float = 0.01  # per meter that a pair is closer than safe_m, per step
     safe_m: float = 15.0  # D_safe of vehicles with a contact distance of 10 m; that of others is in proportion
     p_fail: float = 5.0  # per subnet that is left at T_max
@@ -188,8 +189,8 @@ _BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType(
         **dict.fromkeys(("hold",), (1, 1000)),
         **dict.fromkeys(("width",), (4, 4096)),
         **dict.fromkeys(("initial_log_std", "least_log_std"), (-5.0, 0.5)),
-        **dict.fromkeys(("w_il", "r_base", "r_time", "decay", "eta_max", "step_penalty", "w_col"), (0.0, 1e6)),
-        **dict.fromkeys(("largest_gap_weight",), (0.0, 1e6)),
+        **dict.fromkeys(("w_il", "r_base", "r_time", "decay", "eta_max", "step_penalty", "step_cost"), (0.0, 1e6)),
+        **dict.fromkeys(("largest_gap_weight", "w_col"), (0.0, 1e6)),
         **dict.fromkeys(("pool", "pool_seed"), (0, _MANY)),
         **dict.fromkeys(("safe_m", "p_fail", "gap_weight", "action_noise", "weight_decay"), (0.0, 1e6)),
         **dict.fromkeys(("tolerance", "reward_scale", "reward_limit", "gradient_norm", "actor_norm"), (1e-6, 1e6)),

@@ -176,7 +176,7 @@ class Graph:
     @cached_property
     def edges(self) -> Edges:
         """The filled slots only: about nine of twelve at N = 500."""
-        receiver, column = np.nonzero(self.mask)
+        receiver, column = map(np.ascontiguousarray, np.nonzero(self.mask))
         place = np.full(self.index.shape, len(receiver), dtype=np.int64)
         place[receiver, column] = np.arange(len(receiver))
         return Edges(receiver, self.index[receiver, column], place)

@@ -20,6 +20,7 @@ from phygail.config import InputError
 from phygail.learning.networks import save_weights, seeded
 from phygail.learning.run import STATE, Score, cannot_resume, read_state, write_state
 from phygail.methods.phygail import KIND, PLUS_KIND, VERSION
+from phygail.methods.phygail.compact_kernel import speed_up
 from phygail.methods.phygail.config import TrainConfig
 from phygail.methods.phygail.graph import Graph, GraphSpec
 from phygail.methods.phygail.graph_batch import Observation
@@ -119,7 +120,8 @@ class Learner:
 
     def descend(self, name: str, limit: float) -> float:
         """One optimizer step of a network with the gradients it has, clipped to the norm `limit`; gives their norm."""
-        norm = float(nn.utils.clip_grad_norm_(self.networks[name].parameters(), limit))
+        parameters = self.optimizers[name].param_groups[0]["params"]
+        norm = float(nn.utils.clip_grad_norm_(parameters, limit))
         if not math.isfinite(norm):
             raise InputError(f"the gradient of the {name} is {norm}: start a new run with a lower rate")
         self.optimizers[name].step()
@@ -137,6 +139,8 @@ def make_learner(config: TrainConfig) -> Learner:
         extra = CLOCK_FACTS * config.critic_clock + GAP_FACTS * config.critic_gap
         critic = Critic(config.critic_spec, centralized=config.centralized_critic, extra=extra)
         discriminator = Discriminator(config.judge_spec)
+    for network in (actor, critic, discriminator):
+        speed_up(network.encoder)
     last = actor.log_std[-1]
     assert isinstance(last, nn.Linear)
     nn.init.constant_(last.bias, config.initial_log_std)

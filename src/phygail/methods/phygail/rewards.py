@@ -130,6 +130,7 @@ def environment_reward(flown: BatchState, expert_steps: np.ndarray, config: Trai
     budget = flown.cases.budget_steps
     pace = pace_steps(expert_steps, budget, config)
     shared = shared_reward(flown.steps, pace, budget, flown.terminated, flown.truncated, flown.count, config)
+    shared = shared - config.step_cost
     return np.where(flown.mask, shared[:, None] + safety_reward(flown, config), 0.0)
 
 
@@ -160,7 +161,7 @@ def gain_of_waiting(config: TrainConfig, probability: float, budget_steps: int, 
     """
     earned = config.w_il * float(imitation_reward(np.log(probability / (1.0 - probability))))
     lost = (1.0 - config.gamma) * (config.r_base + config.r_time * bonus)
-    return (earned - config.step_penalty / budget_steps - lost) / config.reward_scale
+    return (earned - config.step_penalty / budget_steps - config.step_cost - lost) / config.reward_scale
 
 
 def shaping_reward(before: BatchState, flown: BatchState, config: TrainConfig) -> np.ndarray:
