@@ -25,9 +25,8 @@ from phygail.learning.worlds import DAMAGE, zero_shot
 from phygail.methods import run_episode
 from phygail.methods.phygail import PLUS_KIND, VERSION, PlusPolicy
 from phygail.methods.phygail.export import rebuilt
-from phygail.methods.phygail.graph import Graph, GraphSpec
-from phygail.methods.phygail.learner import Decide, fly_all
-from phygail.methods.phygail.network import to_tensors
+from phygail.methods.phygail.graph import GraphSpec
+from phygail.methods.phygail.learner import Decide, decider, fly_all, open_actor
 from phygail.methods.phygail.plus_batch import PlusObservation
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.tree import bound_steps
@@ -44,25 +43,15 @@ def open_policy(path: Path) -> tuple[Decide, GraphSpec]:
     if path.suffix == ".onnx":
         policy = PlusPolicy(path.read_bytes(), str(path))
         return policy.actions, policy.graph_spec
-    tensors, config = load_weights(path, PLUS_KIND, VERSION)
-    actor = rebuilt(config)
-    actor.load_state_dict(tensors)
-    return _decider(actor), GraphSpec(**config["graph"])
+    actor, spec = open_actor(path)
+    return decider(actor), spec
 
 
 def open_untrained() -> tuple[Decide, GraphSpec]:
     """The same of the network in the package, its weights drawn anew."""
     _, config = load_weights(bundled("phygail-plus"), PLUS_KIND, VERSION)
     torch.manual_seed(0)
-    return _decider(rebuilt(config)), GraphSpec(**config["graph"])
-
-
-def _decider(actor: torch.nn.Module) -> Decide:
-    @torch.inference_mode()
-    def decide(graph: Graph) -> np.ndarray:
-        return actor.mean_action(to_tensors(graph)).numpy()
-
-    return decide
+    return decider(rebuilt(config)), GraphSpec(**config["graph"])
 
 
 def fly_policy(opened: tuple[Decide, GraphSpec], cells: Sequence[Sequence[Scenario]]) -> tuple[np.ndarray, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import polars as pl
 import pytest
@@ -17,11 +18,12 @@ from phygail.experiments.figures import budget_means, learning_curves, learning_
 from phygail.experiments.paper_tables import changes, variants, verdicts
 from phygail.experiments.reproduce import REPORT, report_text, run_experiment, write_report
 from phygail.experiments.rows import read_rows
-from phygail.experiments.runner import Flying
+from phygail.experiments.runner import Flying, fly_leg
 from phygail.experiments.statistics import Evidence, load_evidence, validations
 from phygail.experiments.trained import (
     TRANSFER,
     Budget,
+    Together,
     answered,
     choose_checkpoints,
     draw_case,
@@ -35,6 +37,7 @@ from phygail.methods.phygail.experts.recipe import Recipe, demonstrate
 from phygail.methods.phygail.graph import GRAPHS
 from phygail.swarm.links import find_links
 from phygail.swarm.tree import bound_steps
+from phygail.weights import bundled
 
 FASTER = pytest.mark.usefixtures("no_processes", "no_learning_curves", "exported_once")
 pytestmark = [pytest.mark.xdist_group("export"), FASTER]  # torch loads its exporter for seconds: once
@@ -328,3 +331,14 @@ def test_checkpoints_are_spread_from_the_first_to_the_last(tmp_path):
     assert chosen == [5, 25, 40]
     with pytest.raises(InputError, match="kept no policies"):
         choose_checkpoints(tmp_path / "policies", 3)
+
+
+def test_cases_flown_together_take_the_steps_of_single_flights(tmp_path, how):
+    """By the bundled policy, rows and all; those that were not measured are empty."""
+    leg = Leg("policies", ("phygail-plus",), (20, 50), (0.5,), 2)
+    weights = bundled("phygail-plus")
+    fly_leg(leg, tmp_path / "together", replace(how, engine=partial(Together, weights)), weights.with_suffix(".onnx"))
+    fly_leg(leg, tmp_path / "single", replace(how, engine=None), weights.with_suffix(".onnx"))
+    together, single = (read_rows(tmp_path / name / "rows.csv") for name in ("together", "single"))
+    assert [row["steps"] for row in together] == [row["steps"] for row in single]
+    assert all(row["converged"] == 1 and row["distance_m_per_uav"] is None for row in together)

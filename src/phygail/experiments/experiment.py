@@ -112,6 +112,7 @@ class Experiment:
         flights_of: The experiment whose rows this one reads instead of flying its own; empty if it flies.
         variants: Trainings, if policies are trained for it; every leg is then flown with each of their policies.
         profile: Of the trainings, unless a user names another. demonstrated: Whether they need an expert database.
+        together: Whether all cases of a setting are flown at once, in seconds: steps only, no aggregation phase.
         seed: Of the scenarios, unless a user names another.
         checkpoints: Number of policies along the training of the first variant that fly one case of 20 UAVs.
         measured: Swarm sizes whose perception graphs are measured. measured_cases: Swarms of each.
@@ -130,6 +131,7 @@ class Experiment:
     variants: tuple[Variant, ...] = ()
     profile: str = "compact"
     demonstrated: bool = True
+    together: bool = False
     seed: int = SEED
     checkpoints: int = 0
     measured: tuple[int, ...] = ()

@@ -6,6 +6,7 @@ beside the rows, so that reports are made without the runs, and an experiment go
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import logging
@@ -22,7 +23,7 @@ import numpy as np
 from phygail.config import InputError
 from phygail.experiments.experiment import SEED, Experiment, Leg, Scale, Variant, scaled
 from phygail.experiments.folder import machine
-from phygail.experiments.rows import read_rows
+from phygail.experiments.rows import Case, Job, Result, Task, case_row, make_case, read_rows, time_of
 from phygail.experiments.runner import Flying, fly_leg, fly_scenarios
 from phygail.files import make_folder, read_json, write_text
 from phygail.learning.log import read_log
@@ -87,6 +88,7 @@ TRANSFER = Experiment(
     ),
     profile="plus",
     demonstrated=False,
+    together=True,
     seed=880_000,
 )
 
@@ -153,9 +155,11 @@ def run_trained(experiment: Experiment, out: Path, scale: Scale, budget: Budget,
         if experiment.checkpoints:
             fly_checkpoints(experiment, run, out, how, scale.seed)
             continue
+        together = functools.partial(Together, run.folder / LATEST)
+        flying = replace(how, engine=together) if experiment.together else how
         for leg in legs:
             _check_methods(leg.methods, run.folder)
-            fly_leg(leg, folder, how, run.export(run.folder / LATEST, run.name))
+            fly_leg(leg, folder, flying, run.export(run.folder / LATEST, run.name))
 
 
 def train_variants(
@@ -279,6 +283,54 @@ def variant_config(variant: Variant, seed: int, budget: Budget) -> TrainConfig:
     kept = min(profile.snapshot_every, max(1, epochs // FEWEST_SNAPSHOTS))
     shared = [f"epochs={epochs}", f"snapshot_every={kept}", f"seed={FIRST_SEED + seed}"]
     return override(profile, [*shared, *budget.settings, *variant.settings])
+
+
+# --- flights of all cases at once -------------------------------------------------------------------------------------
+
+
+class Together:
+    """An engine that flies all cases of a size and damage at once, as validations do: seconds for a policy.
+
+    The network alone flies, without the aggregation phase that ends late flights; contacts, distances and times are not
+    measured.
+
+    Args:
+        weights: Policy of a training, NAME.safetensors. workers: Not needed: one process flies all.
+    """
+
+    def __init__(self, weights: Path, workers: int = 1) -> None:
+        self._weights = weights
+        self._job: Job | None = None
+
+    def start(self, job: Job) -> None:
+        """Remember the job; there are no workers."""
+        self._job = job
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[list[Result]]:
+        """Fly all tasks, a cell at a time."""
+        from phygail.learning.networks import one_thread
+        from phygail.methods.phygail.learner import decider, fly_all, open_actor
+        from phygail.methods.phygail.plus_batch import PlusObservation
+
+        job = self._job
+        assert job is not None
+        actor, graph = open_actor(self._weights)
+        cells: dict[tuple[int, int], list[tuple[Task, Case]]] = {}
+        for task in tasks:
+            case = make_case(job.cases.scenario(task.index))
+            cells.setdefault((case.scenario.uavs, len(case.scenario.damaged)), []).append((task, case))
+        for cell in cells.values():
+            with one_thread():
+                flown = fly_all(decider(actor), [case.scenario for _, case in cell], PlusObservation(graph))
+            yield [
+                Result(task, case_row(case, task.method, safety=False, policy=job.policy) | {
+                    "converged": int(success), "steps": int(steps), "time_s": time_of(int(steps), case.scenario),
+                })
+                for (task, case), success, steps in zip(cell, *flown, strict=True)
+            ]  # fmt: skip
+
+    def stop(self) -> None:
+        """Nothing is left running."""
 
 
 # --- one case along the training -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What all networks share: initial weights, weights and policy files on disk, one thread, seeded noise.
+"""What all networks share: initial weights, weights and policy files on disk, one thread, seeded noise, C libraries.
 
 Bundled weights live in phygail/weights (`phygail.weights.bundled`).
 """
@@ -6,9 +6,16 @@ Bundled weights live in phygail/weights (`phygail.weights.bundled`).
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import functools
 import hashlib
 import json
+import logging
 import math
+import os
+import shlex
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +34,10 @@ OPSET = 18  # the first with the reductions that the exporter writes; ONNX Runti
 PARITY = 1e-5  # largest difference between a network and ONNX Runtime that a written file may have
 HIDDEN_GAIN = math.sqrt(2.0)
 LAST_GAIN = 0.01  # of the actor's last linears: a fresh policy asks for almost no motion
+C_FLAGS = ("-O3", "-march=native", "-ffast-math", "-shared", "-fPIC")
+C_SWITCH = "PHYGAIL_COMPILED"  # environment: 0 does without C
+
+log = logging.getLogger("phygail")
 
 
 @contextlib.contextmanager
@@ -142,3 +153,36 @@ def check_parity(found: np.ndarray, wanted: np.ndarray, reference: str, scale: n
         raise InputError(
             f"ONNX Runtime differs from {reference} by {worst:.1e}, more than {PARITY:.0e}: check the weights"
         )
+
+
+@functools.cache
+def c_library(source: Path, *options: str) -> ctypes.CDLL | None:
+    """A C file compiled for this machine by CC, else cc, when first asked for; None where that is not to be had.
+
+    Libraries are kept in the user's cache folder, by all that decides them.
+    """
+    if os.environ.get(C_SWITCH) == "0":
+        return None
+    command = [*shlex.split(os.environ.get("CC") or "cc"), *C_FLAGS, *options, str(source), "-lm"]
+    decisive = [source.read_text(encoding="utf-8"), *command, _processor()]
+    name = f"{source.stem}-{hashlib.sha256(repr(decisive).encode()).hexdigest()[:16]}.so"
+    file = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "phygail" / name
+    try:
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=file.parent) as folder:
+                made = Path(folder) / name
+                subprocess.run([*command, "-o", str(made)], check=True, capture_output=True, text=True)
+                made.replace(file)  # whole or not at all: another process may make the same
+        return ctypes.CDLL(str(file))
+    except (OSError, subprocess.CalledProcessError) as error:
+        told = (getattr(error, "stderr", "") or str(error)).strip().split("\n")[0]
+        log.warning("%s does not compile here, torch computes the same in twice the time (%s)", source.name, told)
+        return None
+
+
+def _processor() -> str:
+    """What -march=native depends on, as far as the system says it."""
+    facts = Path("/proc/cpuinfo")
+    lines = facts.read_text(encoding="utf-8").split("\n") if facts.exists() else []
+    return next((line for line in lines if line.startswith(("flags", "Features"))), "")

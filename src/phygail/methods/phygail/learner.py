@@ -2,33 +2,38 @@
 
 All randomness derives from (seed, purpose, epoch) and the worlds start anew with every epoch, so networks, optimizers,
 the epoch and the best score are everything: a run that is killed and resumed continues bit for bit.
+
+Compact encoders compute in C here, where the machine has a C compiler: functions and gradients of `network`, but for
+rounding.
 """
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from phygail.config import InputError
-from phygail.learning.networks import save_weights, seeded
+from phygail.learning.networks import c_library, load_weights, save_weights, seeded
 from phygail.learning.run import STATE, Score, cannot_resume, read_state, write_state
 from phygail.methods.phygail import KIND, PLUS_KIND, VERSION
-from phygail.methods.phygail.compact_kernel import speed_up
 from phygail.methods.phygail.config import TrainConfig
+from phygail.methods.phygail.export import rebuilt
 from phygail.methods.phygail.graph import Graph, GraphSpec
 from phygail.methods.phygail.graph_batch import Observation
 from phygail.methods.phygail.heads import ACTION, Actor, Critic, Discriminator
-from phygail.methods.phygail.network import to_tensors
+from phygail.methods.phygail.network import Gates, GraphEncoder, GraphInput, to_tensors
 from phygail.swarm.batch import BatchState, initial_batch, stack_cases, step_batch
 from phygail.swarm.scenario import Scenario
 from phygail.swarm.tree import bound_steps
+from phygail.weights import weights_kind
 
 Decide = Callable[[Graph], np.ndarray]  # actions (receivers, 2) in [-1, 1]
 
@@ -48,14 +53,28 @@ def spread(scenarios: Sequence[Scenario], count: int) -> list[Scenario]:
 
 def validate(actor: Actor, scenarios: Sequence[Scenario], observation: Observation) -> Score:
     """Fly the mean of the policy on every scenario."""
+    success, steps = fly_all(decider(actor), scenarios, observation)
+    bounds = sum(bound_steps(scenario.spots, scenario.physics) for scenario in scenarios)
+    return Score(float(success.mean()), float(steps.sum()) / max(1, bounds), float(steps.mean()))
+
+
+def decider(actor: Actor) -> Decide:
+    """The mean of a policy."""
 
     @torch.no_grad()
     def decide(graph: Graph) -> np.ndarray:
         return actor.mean_action(to_tensors(graph)).numpy()
 
-    success, steps = fly_all(decide, scenarios, observation)
-    bounds = sum(bound_steps(scenario.spots, scenario.physics) for scenario in scenarios)
-    return Score(float(success.mean()), float(steps.sum()) / max(1, bounds), float(steps.mean()))
+    return decide
+
+
+def open_actor(weights: Path) -> tuple[Actor, GraphSpec]:
+    """The actor that `save_policy` wrote, ready to fly many worlds at once, and which graph it reads."""
+    tensors, config = load_weights(weights, weights_kind(weights), VERSION)
+    actor = rebuilt(config)
+    actor.load_state_dict(tensors)
+    speed_up(actor.encoder)
+    return actor, GraphSpec(**config["graph"])
 
 
 def fly_all(
@@ -212,3 +231,118 @@ def _load_moments(optimizer: torch.optim.Optimizer, moments: dict[str, Tensor]) 
         number, key = name.split("/")
         state.setdefault(int(number), {})[key] = value
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+# --- compact encoders in C --------------------------------------------------------------------------------------------
+
+SOURCE = Path(__file__).with_name("compact.c")
+WIDTHS, MOST_LAYERS, MOST_FEATURES, MOST_TYPES = (16, 32, 64), 16, 64, 8  # of compact.c
+FIRST_PARTS = ("node_type.weight", "node.0.weight", "node.0.bias", "node.2.weight", "node.2.bias")
+LAYER_PARTS = (
+    "own.weight", "own.bias", "sent.weight", "kind.weight", "out.weight", "out.bias", "force.weight", "force.bias",
+    "update.0.weight", "update.0.bias", "update.2.weight", "update.2.bias", "edge.weight", "edge_scale.weight",
+)  # fmt: skip
+
+
+def speed_up(encoder: GraphEncoder) -> bool:
+    """Let a compact PhyGNN encoder compute in C from now on, where it can; says whether it does."""
+    spec = encoder.spec
+    known = spec.compact and spec.layer == "phygnn" and spec.width in WIDTHS
+    fits = max(spec.layers / MOST_LAYERS, spec.types / MOST_TYPES, spec.features / MOST_FEATURES) <= 1
+    library = c_library(SOURCE, f"-DW={spec.width}") if known and fits else None
+    encoder.kernel = None if library is None else CompactKernel(encoder, library)
+    return encoder.kernel is not None
+
+
+class _Task(ctypes.Structure):
+    _fields_ = [
+        *((name, ctypes.c_long) for name in ("layers", "features", "types", "edge_features", "gates")),
+        *((name, ctypes.c_long) for name in ("n", "nodes", "edges")),
+        *((name, ctypes.c_void_p) for name in ("x", "type", "receiver", "sender", "edge")),
+    ]
+
+
+class CompactKernel:
+    """`GraphEncoder.forward` of a compact PhyGNN and its gradient, in a third of the time (compact.c)."""
+
+    def __init__(self, encoder: GraphEncoder, library: ctypes.CDLL) -> None:
+        parts: list[nn.Parameter | None] = [encoder.get_parameter(name) for name in FIRST_PARTS]
+        for layer in encoder.layers:
+            own = dict(layer.named_parameters())
+            parts += [own.get(name) for name in LAYER_PARTS]  # None: the layer reads no edge features
+        self.slots = [number for number, part in enumerate(parts) if part is not None]
+        self.parameters = [part for part in parts if part is not None]
+        self.spec, self.library = encoder.spec, library
+        self.library.space_floats.restype = self.library.scratch_floats.restype = ctypes.c_long
+        self._free: list[Tensor] = []  # what it works in: fresh pages would cost as much as the sums
+
+    def __deepcopy__(self, memo: object) -> None:
+        """Nothing: the copy of an encoder has other weights, and computes in torch."""
+
+    def __call__(self, graph: GraphInput) -> Tensor:
+        """(n, width), the embeddings of the receivers."""
+        if torch.is_grad_enabled():
+            embedded: Tensor = _Encode.apply(self, graph, *self.parameters)  # type: ignore[no-untyped-call]
+            return embedded
+        out, space = self.forward(graph)
+        self._free.append(space)
+        return out
+
+    def forward(self, graph: GraphInput) -> tuple[Tensor, Tensor]:
+        """The embeddings, and what `backward` needs."""
+        task, out = self._task(graph), torch.empty(graph.receivers, self.spec.width)
+        space = self._room(self.library.space_floats(ctypes.byref(task)))
+        self.library.forward(ctypes.byref(task), self._table(self.parameters), _at(space), _at(out))
+        return out, space
+
+    def backward(self, graph: GraphInput, space: Tensor, d_out: Tensor) -> list[Tensor]:
+        """The gradients of all parameters; `space` is given back."""
+        task, sizes = self._task(graph), [parameter.numel() for parameter in self.parameters]
+        flat = torch.split(torch.zeros(sum(sizes)), sizes)
+        gradients = [part.view_as(parameter) for part, parameter in zip(flat, self.parameters, strict=True)]
+        scratch = self._room(self.library.scratch_floats(ctypes.byref(task)))
+        tables = self._table(self.parameters), self._table(gradients)
+        self.library.backward(ctypes.byref(task), *tables, _at(space), _at(d_out), _at(scratch))
+        self._free += [space, scratch]
+        return gradients
+
+    def _room(self, floats: int) -> Tensor:
+        """At least so many floats that nobody uses."""
+        for number, room in enumerate(self._free):
+            if room.numel() >= floats:
+                return self._free.pop(number)
+        self._free.clear()  # all too small
+        return torch.empty(floats)
+
+    def _task(self, graph: GraphInput) -> _Task:
+        spec, gates = self.spec, get_args(Gates).index(self.spec.gates)
+        arrays = (graph.features, graph.types, graph.receiver, graph.sender)
+        edge = None if graph.edge is None else _at(graph.edge)
+        counts = (graph.receivers, len(graph.types), len(graph.receiver))
+        sizes = (spec.layers, spec.features, spec.types, spec.edge_features)
+        return _Task(*sizes, gates, *counts, *map(_at, arrays), edge)
+
+    def _table(self, tensors: Sequence[Tensor]) -> Any:
+        table = (ctypes.c_void_p * (len(FIRST_PARTS) + MOST_LAYERS * len(LAYER_PARTS)))()
+        for slot, tensor in zip(self.slots, tensors, strict=True):
+            table[slot] = tensor.data_ptr()
+        return table
+
+
+def _at(values: Tensor) -> ctypes.c_void_p:
+    """Where an array is."""
+    if not values.is_contiguous() or values.dtype not in (torch.float32, torch.int64):
+        raise InputError(f"compact.c reads contiguous float32 and int64, not {values.dtype}: choose compact=false")
+    return ctypes.c_void_p(values.data_ptr())
+
+
+class _Encode(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, kernel: CompactKernel, graph: GraphInput, *parameters: Tensor) -> Tensor:
+        out, ctx.space = kernel.forward(graph)
+        ctx.kernel, ctx.graph = kernel, graph
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *d_out: Tensor) -> tuple[Any, ...]:
+        return (None, None, *ctx.kernel.backward(ctx.graph, ctx.space, d_out[0].contiguous()))

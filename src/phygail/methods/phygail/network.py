@@ -241,7 +241,7 @@ class GraphEncoder(nn.Module):
     def __init__(self, spec: EncoderSpec = EncoderSpec()) -> None:
         super().__init__()
         self.spec = spec
-        self.kernel: Callable[[GraphInput], Tensor] | None = None  # the same in C (`compact_kernel.speed_up`)
+        self.kernel: Callable[[GraphInput], Tensor] | None = None  # the same in C, while learning (learner.speed_up)
         self.node_type = nn.Embedding(spec.types, TYPE_WIDTH)
         hidden = spec.width if spec.compact else ENCODER_HIDDEN
         self.node = nn.Sequential(
