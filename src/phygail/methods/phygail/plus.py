@@ -113,7 +113,8 @@ def observe_plus(
     peers, damaged = slice(spec.k_act), slice(spec.k_act, spec.k_act + spec.k_dmg)
     center, lost = spec.k_act + spec.k_dmg, slice(spec.k_act + spec.k_dmg + 1, spec.slots)
     _see_members(views, own_axes, index[:, peers], mask[:, peers], edge[:, peers])
-    _see_damaged(views, own_axes, index[:, damaged], mask[:, damaged], edge[:, damaged])
+    if spec.k_dmg:
+        _see_damaged(views, own_axes, index[:, damaged], mask[:, damaged], edge[:, damaged])
     degree = 1 + mask.sum(axis=1)
     first = OWN_FIRST if spec.own_lost else 0.0
     _see_lost(views, beliefs, look, first, own_axes, index[:, lost], mask[:, lost], edge[:, lost])
