@@ -11,6 +11,7 @@ import importlib.util
 import json
 import logging
 import multiprocessing
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -133,6 +134,12 @@ class Trained:
             export_weights(weights, path)
         return path
 
+    def named(self, weights: Path) -> Path:
+        """A copy of weights of this run under its own name, by which rows tell who flew."""
+        path = make_folder(self.folder / weights.stem) / f"{self.name}{weights.suffix}"
+        shutil.copyfile(weights, path)
+        return path
+
 
 def run_trained(experiment: Experiment, out: Path, scale: Scale, budget: Budget, how: Flying) -> None:
     """Train what is not trained yet, then fly every policy as it is at the end of its budget.
@@ -155,11 +162,12 @@ def run_trained(experiment: Experiment, out: Path, scale: Scale, budget: Budget,
         if experiment.checkpoints:
             fly_checkpoints(experiment, run, out, how, scale.seed)
             continue
-        together = functools.partial(Together, run.folder / LATEST)
-        flying = replace(how, engine=together) if experiment.together else how
+        together = functools.partial(Together, run.folder / LATEST) if experiment.together else None
+        flying = replace(how, engine=together) if together else how
         for leg in legs:
             _check_methods(leg.methods, run.folder)
-            fly_leg(leg, folder, flying, run.export(run.folder / LATEST, run.name))
+            flown = run.named(run.folder / LATEST) if together else run.export(run.folder / LATEST, run.name)
+            fly_leg(leg, folder, flying, flown)
 
 
 def train_variants(
