@@ -101,7 +101,9 @@ def test_a_learner_computes_in_c_and_a_copy_of_its_actor_in_torch():
     assert copy.deepcopy(actor).encoder.kernel is None
 
 
-@pytest.mark.parametrize("setting", [{"layer": "gcn"}, {"compact": False}, {"width": 24}])
+@pytest.mark.parametrize(
+    "setting", [{"layer": "gcn"}, {"compact": False}, {"width": 24}, {"types": 9}, {"features": 65}]
+)
 def test_other_networks_stay_in_torch(setting):
     encoder = GraphEncoder(EncoderSpec(**{"layers": 1, "width": 32, "compact": True, **setting}))
     assert not speed_up(encoder)

@@ -248,7 +248,8 @@ def speed_up(encoder: GraphEncoder) -> bool:
     """Let a compact PhyGNN encoder compute in C from now on, where it can; says whether it does."""
     spec = encoder.spec
     known = spec.compact and spec.layer == "phygnn" and spec.width in WIDTHS
-    fits = max(spec.layers / MOST_LAYERS, spec.types / MOST_TYPES, spec.features / MOST_FEATURES) <= 1
+    numbers = max(spec.features, spec.edge_features)
+    fits = spec.layers <= MOST_LAYERS and spec.types <= MOST_TYPES and numbers <= MOST_FEATURES
     library = c_library(SOURCE, f"-DW={spec.width}") if known and fits else None
     encoder.kernel = None if library is None else CompactKernel(encoder, library)
     return encoder.kernel is not None
