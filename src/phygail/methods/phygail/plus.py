@@ -72,6 +72,7 @@ GRAPHS: Mapping[str, GraphSpec] = MappingProxyType(
         "plus-no-damaged": GraphSpec(k_dmg=0, k_lost=4),
         "plus-blind": GraphSpec(k_dmg=0, k_lost=1, lost_horizon=1e-3),  # sees no lost teammate
         "plus-sharp": GraphSpec(k_dmg=0, k_lost=4, beliefs="sharp"),
+        "plus-sharp-24": GraphSpec(k_dmg=0, k_lost=24, beliefs="sharp"),
         "plus-own": GraphSpec(k_dmg=0, k_lost=4, own_lost=True),
         "plus-own-far": GraphSpec(k_dmg=0, k_lost=4, lost_horizon=6.0, own_lost=True),
         "plus-far": GraphSpec(k_dmg=0, k_lost=4, lost_horizon=6.0),
