@@ -18,7 +18,7 @@ SHARE, MOST_S = 1e-4, 0.15
 MOST_MOVES = 10_000  # UAVs x steps: `center-fly` at N = 500 takes seconds for links and contacts, not for its rule
 # Of the experiment single-failure, which has no rows yet.
 NOT_YET_FLOWN = {"vcr", "ledir", "dcrmf", "rnfr", "cist", "hpc-cr", "bridge"}
-WITHOUT_POLICIES = {"ablation", "case-study", "sensitivity"}  # flown with policies that are not kept
+WITHOUT_POLICIES = {"ablation", "case-study", "sensitivity", "transfer"}  # flown with policies that are not kept
 
 
 @cache
