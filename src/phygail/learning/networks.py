@@ -34,7 +34,7 @@ OPSET = 18  # the first with the reductions that the exporter writes; ONNX Runti
 PARITY = 1e-5  # largest difference between a network and ONNX Runtime that a written file may have
 HIDDEN_GAIN = math.sqrt(2.0)
 LAST_GAIN = 0.01  # of the actor's last linears: a fresh policy asks for almost no motion
-C_FLAGS = ("-O3", "-march=native", "-ffast-math", "-shared", "-fPIC")
+C_FLAGS = ("-O3", "-march=native", "-ffast-math", "-fPIC", "-c")
 C_SWITCH = "PHYGAIL_COMPILED"  # environment: 0 does without C
 
 log = logging.getLogger("phygail")
@@ -159,20 +159,25 @@ def check_parity(found: np.ndarray, wanted: np.ndarray, reference: str, scale: n
 def c_library(source: Path, *options: str) -> ctypes.CDLL | None:
     """A C file compiled for this machine by CC, else cc, when first asked for; None where that is not to be had.
 
-    Libraries are kept in the user's cache folder, by all that decides them.
+    Libraries are kept in the user's cache folder, by all that decides them. They are linked apart from compiling: linked
+    with -ffast-math, a library would round the denormal numbers of the whole process to 0 from the moment it is loaded.
     """
     if os.environ.get(C_SWITCH) == "0":
         return None
-    command = [*shlex.split(os.environ.get("CC") or "cc"), *C_FLAGS, *options, str(source), "-lm"]
-    decisive = [source.read_text(encoding="utf-8"), *command, _processor()]
+    compiler = shlex.split(os.environ.get("CC") or "cc")
+    decisive = [source.read_text(encoding="utf-8"), *compiler, *C_FLAGS, *options, _processor()]
     name = f"{source.stem}-{hashlib.sha256(repr(decisive).encode()).hexdigest()[:16]}.so"
     file = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "phygail" / name
     try:
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=file.parent) as folder:
-                made = Path(folder) / name
-                subprocess.run([*command, "-o", str(made)], check=True, capture_output=True, text=True)
+                made, parts = Path(folder) / name, Path(folder) / "parts.o"
+                for step in (
+                    [*compiler, *C_FLAGS, *options, str(source), "-o", str(parts)],
+                    [*compiler, "-shared", str(parts), "-lm", "-o", str(made)],
+                ):
+                    subprocess.run(step, check=True, capture_output=True, text=True)
                 made.replace(file)  # whole or not at all: another process may make the same
         return ctypes.CDLL(str(file))
     except (OSError, subprocess.CalledProcessError) as error:

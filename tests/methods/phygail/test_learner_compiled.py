@@ -3,6 +3,7 @@
 import copy
 import itertools
 
+import numpy as np
 import pytest
 import torch
 
@@ -132,3 +133,11 @@ def test_without_a_compiler_torch_computes(missing, monkeypatch, tmp_path, caplo
         assert ("compact.c does not compile here" in caplog.text) == (missing == "CC")
     finally:
         c_library.cache_clear()
+
+
+def test_denormal_numbers_survive():
+    """A library linked with -ffast-math sets the processor to round them to 0; trees of other methods crash on that."""
+    speed_up(drawn_encoder())
+    smallest = np.array([5e-324])
+    assert (smallest * 1.0)[0] == 5e-324
+    assert (np.array([4e-308]) / 4.0)[0] > 0.0
