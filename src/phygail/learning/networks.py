@@ -159,7 +159,7 @@ def check_parity(found: np.ndarray, wanted: np.ndarray, reference: str, scale: n
 def c_library(source: Path, *options: str) -> ctypes.CDLL | None:
     """A C file compiled for this machine by CC, else cc, when first asked for; None where that is not to be had.
 
-    Libraries are kept in the user's cache folder, by all that decides them. They are linked apart from compiling: linked
+    Libraries are kept in the user's cache folder, by all that decides them. Compiling and linking are two steps: linked
     with -ffast-math, a library would round the denormal numbers of the whole process to 0 from the moment it is loaded.
     """
     if os.environ.get(C_SWITCH) == "0":
