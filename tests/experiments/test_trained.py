@@ -342,3 +342,11 @@ def test_cases_flown_together_take_the_steps_of_single_flights(tmp_path, how):
     together, single = (read_rows(tmp_path / name / "rows.csv") for name in ("together", "single"))
     assert [row["steps"] for row in together] == [row["steps"] for row in single]
     assert all(row["converged"] == 1 and row["distance_m_per_uav"] is None for row in together)
+
+
+def test_other_methods_do_not_fly_together(tmp_path, how):
+    """Their rows would hold flights of the policy."""
+    leg, weights = Leg("policies", ("phygail-plus", "sidr"), (20,), (0.5,), 1), bundled("phygail-plus")
+    with pytest.raises(InputError, match="only phygail-plus flies these policies, not sidr"):
+        fly_leg(leg, tmp_path / "odd", replace(how, engine=partial(Together, weights)), weights.with_suffix(".onnx"))
+    assert not (tmp_path / "odd" / "rows.csv").exists()

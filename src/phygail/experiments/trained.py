@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from phygail.config import InputError
+from phygail.experiments.engine import RefusedError
 from phygail.experiments.experiment import SEED, Experiment, Leg, Scale, Variant, scaled
 from phygail.experiments.folder import machine
 from phygail.experiments.rows import Case, Job, Result, Task, case_row, make_case, read_rows, time_of
@@ -46,6 +47,7 @@ FIRST_SEED = 100_001  # of trainings; reports use 0 to 1000, and settings were c
 MOST_LOSSES = 3  # times that worker processes may die before trainings that run side by side are given up
 FEWEST_SNAPSHOTS = 4  # policies that a training keeps along the way, at least
 HARD_STEPS = 15  # least bound of the case study: the paper's best policy takes 55 steps
+FLOWN_TOGETHER = "phygail-plus"  # the method whose policies `Together` flies
 _DRAWS = 10_000
 
 
@@ -58,7 +60,7 @@ TRANSFER = Experiment(
     "transfer",
     "What helps a policy of twenty fly two hundred",
     "Which single change to the training of phygail-plus makes it faster in larger swarms?",
-    (Leg("policies", ("phygail-plus",), (100, 200), DAMAGE, 10),),
+    (Leg("policies", (FLOWN_TOGETHER,), (100, 200), DAMAGE, 10),),
     tables=("changes",),
     variants=(
         Variant("full", "phygail-plus, first part of its training"),
@@ -312,6 +314,8 @@ class Together:
 
     def start(self, job: Job) -> None:
         """Remember the job; there are no workers."""
+        if odd := [name for name in job.methods if name != FLOWN_TOGETHER]:
+            raise RefusedError(f"only {FLOWN_TOGETHER} flies these policies, not {', '.join(odd)}: leave --methods out")
         self._job = job
 
     def run(self, tasks: Sequence[Task]) -> Iterator[list[Result]]:

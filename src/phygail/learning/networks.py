@@ -164,11 +164,11 @@ def c_library(source: Path, *options: str) -> ctypes.CDLL | None:
     """
     if os.environ.get(C_SWITCH) == "0":
         return None
-    compiler = shlex.split(os.environ.get("CC") or "cc")
-    decisive = [source.read_text(encoding="utf-8"), *compiler, *C_FLAGS, *options, _processor()]
-    name = f"{source.stem}-{hashlib.sha256(repr(decisive).encode()).hexdigest()[:16]}.so"
-    file = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "phygail" / name
     try:
+        compiler = shlex.split(os.environ.get("CC") or "cc")
+        decisive = [source.read_text(encoding="utf-8"), *compiler, *C_FLAGS, *options, _processor()]
+        name = f"{source.stem}-{hashlib.sha256(repr(decisive).encode()).hexdigest()[:16]}.so"
+        file = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "phygail" / name
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=file.parent) as folder:
@@ -180,7 +180,7 @@ def c_library(source: Path, *options: str) -> ctypes.CDLL | None:
                     subprocess.run(step, check=True, capture_output=True, text=True)
                 made.replace(file)  # whole or not at all: another process may make the same
         return ctypes.CDLL(str(file))
-    except (OSError, subprocess.CalledProcessError) as error:
+    except (OSError, ValueError, RuntimeError, subprocess.CalledProcessError) as error:  # a torn CC, no home folder
         told = (getattr(error, "stderr", "") or str(error)).strip().split("\n")[0]
         log.warning("%s does not compile here, torch computes the same in twice the time (%s)", source.name, told)
         return None

@@ -119,11 +119,11 @@ def test_other_precisions_are_refused():
         encoder(GraphInput(graph.features.double(), *list(vars(graph).values())[1:]))
 
 
-@pytest.mark.parametrize("missing", ["CC", C_SWITCH])
-def test_without_a_compiler_torch_computes(missing, monkeypatch, tmp_path, caplog):
-    """A machine whose compiler fails says so once; with PHYGAIL_COMPILED=0 nobody asks for one."""
+@pytest.mark.parametrize(("missing", "value"), [("CC", "false"), ("CC", "nobody"), ("CC", "gcc '"), (C_SWITCH, "0")])
+def test_without_a_compiler_torch_computes(missing, value, monkeypatch, tmp_path, caplog):
+    """A compiler that fails, is missing or misspelled is named once; with PHYGAIL_COMPILED=0 nobody asks for one."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv(missing, "false" if missing == "CC" else "0")
+    monkeypatch.setenv(missing, value)
     encoder = drawn_encoder()
     assert c_library.__wrapped__(SOURCE, "-DW=32") is None
     c_library.cache_clear()
