@@ -29,7 +29,7 @@ from phygail.methods.phygail.experts.database import concatenate, pack
 from phygail.methods.phygail.experts.dataset import ExpertSet
 from phygail.methods.phygail.experts.recipe import Recipe, demonstrate
 from phygail.methods.phygail.gail import imitation_rewards, total_reward, update_discriminator
-from phygail.methods.phygail.learner import Learner, make_learner
+from phygail.methods.phygail.learner import Learner, make_learner, speed_up
 from phygail.methods.phygail.mappo import estimate_advantages, evaluate_values, update_policy
 from phygail.methods.phygail.rollout import Rollout, collect
 
@@ -69,8 +69,12 @@ def epoch(learner: Learner, experts: ExpertSet | Pool, config: TrainConfig, numb
 
     seconds["rewards"] = cpu_seconds(judge)
     seconds["ppo"] = cpu_seconds(lambda: update_policy(learner, rollout, goals[0], goals[1], config, number))
+    for network in learner.networks.values():
+        network.encoder.kernel = None  # the counter sees torch's operations only
     with FlopCounterMode(display=False) as counter:
         update_policy(learner, rollout, goals[0], goals[1], replace(config, ppo_epochs=1), number)
+    for network in learner.networks.values():
+        speed_up(network.encoder)
     return {
         **seconds, "decisions": rollout.graphs, "world_steps": int(rollout.steps.sum()),
         "flop": counter.get_total_flops() * config.ppo_epochs,
